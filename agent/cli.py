@@ -23,6 +23,7 @@ EXIT_STUCK: Final = 3
 
 INSTALLED: Final = Path("/opt/machine")
 """Folder of the installed programs; units and links name it."""
+SYSTEMD: Final = Path("/run/systemd/system")  # exists where systemd is the init process: sd_booted(3)
 _PATH: Final = AbsolutePath()
 
 
@@ -121,6 +122,9 @@ def command(
         _fail(wrong, EXIT_USAGE)
     if os.geteuid() != 0 and not dev_mode:
         _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
+    if not actions and not dev_mode and not SYSTEMD.is_dir():
+        remedy = "run `machine-agent --dev-mode` under the supervision that the system has"
+        _fail(f"systemd is not the init process of this system: {remedy}", EXIT_FAILED)
     if actions:
         release()
         from agent.install import commands

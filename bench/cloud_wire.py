@@ -17,7 +17,7 @@ from typing import Final
 
 import hpack
 
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.http2.codec import frames
 
 WINDOW: Final = 1 << 22  # receive window in bytes

@@ -1,6 +1,7 @@
 """From a hand on the page Control to the motor: `python -m bench control_page [--times 100]`.
 
-A page in Chromium drives the rover of examples/bench.json: on the machine's own page, by WebRTC and through the cloud.
+A page in Chromium drives the rover of examples/bench.json: on the machine's own page by gRPC-Web and by WebRTC, and in
+the cloud by WebRTC and through the cloud.
 Each time is from the event of the pointer until another client sees the motor run or rest; that client asks again as
 soon as it has an answer. The peer is a Python program that calls SetPower over gRPC, seen by the same client. All are
 processes on loopback. Also: pictures per second of the camera, and processor time of the browser and the server with
@@ -25,7 +26,7 @@ from tests.e2e.browser.page import Page
 from tests.e2e.browser.test_control import PAD, Rover, bench
 from tests.e2e.browser.test_control_cloud import joined
 
-WAYS = ("direct", "webrtc", "cloud")
+WAYS = ("direct", "own", "webrtc", "cloud")
 BASE = API.parse("rdk:component:base")
 SECONDS = 10.0  # in which pictures and processor time are counted
 PLACE = f"""
@@ -55,8 +56,8 @@ new Promise((resolve) => {
 @asynccontextmanager
 async def opened(way: str, folder: Path) -> AsyncIterator[tuple[Page, Rover]]:
     """Yield a page that controls the rover in one way, and the client that watches it."""
-    if way == "direct":
-        async with bench(folder) as (_, page, rover):
+    if way in ("direct", "own"):
+        async with bench(folder, webrtc=way == "own") as (_, page, rover):
             yield page, rover
     else:
         async with joined(folder, webrtc=way == "webrtc") as (_, page, rover):

@@ -25,7 +25,7 @@ from grpclib.exceptions import GRPCError
 
 from cloud.server.app import SWITCH, freeze_loaded_objects
 from cloud.server.memory import MemoryCloud, open_cloud
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api import messages
 from rpc.call import ServerCore
 from rpc.carrier import Identity

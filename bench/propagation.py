@@ -28,7 +28,7 @@ from typing import Any
 import structlog
 import trio
 
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey

@@ -36,7 +36,7 @@ from cloud.domain.machines.machines import note_seen
 from cloud.domain.machines.signalling import REPORTED
 from cloud.store.commands import opened_for_command
 from cloud.values.times import now
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.api import messages
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel

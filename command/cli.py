@@ -1,4 +1,4 @@
-"""The command line `machine`. Imports only click, so that `machine --help` is fast."""
+"""The command line `machine`. Imports what a command needs when it is used, so that each starts fast."""
 
 from __future__ import annotations
 
@@ -6,38 +6,16 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from command.agent.group import agent
 from command.cloud import login as cloud_login
-from command.cloud.agent import agent as cloud_agent
-from command.cloud.ca import ca as cloud_ca
-from command.cloud.configurations.config import config
-from command.cloud.configurations.fragments import fragments
-from command.cloud.data import data as cloud_data
-from command.cloud.datasets import datasets
-from command.cloud.group import cloud
-from command.cloud.keys import install_line, keys
-from command.cloud.locations import locations
-from command.cloud.members import members
-from command.cloud.registry.modules import modules
-from command.cloud.registry.packages import packages
-from command.cloud.releases.group import releases
-from command.cloud.releases.rollouts import rollout
-from command.cloud.training.trainers import train
-from command.cloud.triggers import triggers
-from command.connection import EXIT_INTERRUPTED, Connection, run
+from command.connection import EXIT_INTERRUPTED, Connection, run, run_on_trio
 from command.groups import Commands
-from command.hal.group import hal
 from command.machine.access import add_commands
-from command.machine.through.network import network as cloud_network
-from command.modules.group import module
-from command.recordings.data import data
-from command.recordings.ftdc import ftdc
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -66,7 +44,7 @@ class Main(Commands):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands in the order of their definition."""
-        return list(self.commands)
+        return [*(name for name in self.commands if name not in self.places), *self.places]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move options of the connection from before the command to after it, so that both orders are accepted."""
@@ -267,7 +245,7 @@ def watch(connection: Connection, names: tuple[str, ...], interval: float) -> No
 
         await do(client, connection, names, interval)
 
-    run(connection, command)
+    run_on_trio(connection, command)
 
 
 @main.command(
@@ -313,7 +291,7 @@ def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: 
             style="json" if connection.json else "quiet" if quiet else "table",
         )
 
-    run(connection, command)
+    run_on_trio(connection, command)
 
 
 def _logs_of_the_cloud(connection: Connection, query: Mapping[str, str], *, follow: bool, quiet: bool) -> None:
@@ -353,7 +331,7 @@ def open_(connection: Connection, name: str, only_print: bool) -> None:
     async def command(_: ApiClient) -> None:
         links.append(await link_to(connection))
 
-    run(connection, command)
+    run_on_trio(connection, command)
     show(links[0], only_print=only_print)
 
 
@@ -391,7 +369,7 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
 
         await do(client, connection, [parse_pair(text) for text in ports])
 
-    run(connection, command)
+    run_on_trio(connection, command)
 
 
 @main.command(epilog="\b\nExamples:\n  machine discover\n  machine discover --wait 5 --json")
@@ -401,37 +379,23 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def discover(wait: float, as_json: bool) -> None:
     """List the machines that announce themselves on the local network, by multicast DNS."""
-    import trio
-
+    from command.interrupts import run_until_interrupted
     from command.machine.discover import discover as do
 
-    trio.run(do, wait, as_json)
+    run_until_interrupted(partial(do, wait, as_json))
 
 
 add_commands(main, connected)
-main.add_command(hal)
-main.add_command(agent)
-main.add_command(ftdc)
-main.add_command(data)
-main.add_command(module)
-main.add_command(cloud)
-cloud.add_command(config)
-cloud.add_command(cloud_ca)
-cloud.add_command(install_line)
-cloud.add_command(keys)
-cloud.add_command(members)
-cloud.add_command(locations)
-cloud.add_command(cloud_data)
-cloud.add_command(datasets)
-cloud.add_command(train)
-cloud.add_command(modules)
-cloud.add_command(packages)
-cloud.add_command(fragments)
-cloud.add_command(triggers)
-cloud.add_command(releases)
-cloud.add_command(cloud_agent)
-cloud.add_command(cloud_network)
-releases.add_command(rollout)
+main.add_later(
+    {
+        "hal": "command.hal.group:hal",
+        "agent": "command.agent.group:agent",
+        "ftdc": "command.recordings.ftdc:ftdc",
+        "data": "command.recordings.data:data",
+        "module": "command.modules.group:module",
+        "cloud": "command.cloud.group:cloud",
+    }
+)
 
 if __name__ == "__main__":
     main()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     import ssl
 
     from rpc.api.client import ApiClient
+    from rpc.client.target import Target
     from schema.errors import MachineError
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 
 EXIT_UNREACHABLE: Final = 3  # click uses 1 for failures (here: the machine refuses) and 2 for wrong usage
-LOST: Final = "the connection was lost"  # text of rpc; a TLS server closes plain text connections
+LOST: Final = "the connection was lost"  # text of rpc and of rpc.client.blocking; a TLS server closes plain connections
 EXIT_INTERRUPTED: Final = 130  # the shells' exit code after Ctrl-C
 NO_METHOD: Final = "no method /"  # text of rpc
 SIGN_IN: Final = "set the address of the cloud with `machine cloud login ADDRESS --key-id ID` or in MACHINE_CLOUD"
 
 
+Command: TypeAlias = "Callable[[ApiClient], Coroutine[Any, Any, None]]"
 Open: TypeAlias = "Callable[[Connection], AbstractAsyncContextManager[ApiClient]]"
 
 
@@ -63,18 +65,49 @@ class Unreachable(click.ClickException):
     exit_code = EXIT_UNREACHABLE
 
 
-def run(connection: Connection, command: Callable[[ApiClient], Awaitable[None]]) -> None:
-    """Connect, run the command, and convert failures to click's exceptions."""
-    import trio
+def run(connection: Connection, command: Command) -> None:
+    """Connect, run a command that only waits for its calls, and convert failures to click's exceptions.
 
-    from schema.errors import MachineError
+    Calls block, without an event loop, unless the way to the machine needs one. Commands that also do something else at
+    the same time, or send a stream of requests, use `run_on_trio`.
+    """
+    if connection.open is not None:
+        run_on_trio(connection, command)
+        return
+    from rpc.client.blocking import run_blocking
+
+    with _failures(connection):
+        run_blocking(_called(connection, command))
+
+
+def run_on_trio(connection: Connection, command: Command) -> None:
+    """Connect, run the command on Trio, and convert failures to click's exceptions."""
+    from command.interrupts import run_until_interrupted
 
     async def main() -> None:
         async with open_client(connection) as client:
             await command(client)
 
+    with _failures(connection):
+        run_until_interrupted(main)
+
+
+async def _called(connection: Connection, command: Command) -> None:
+    from rpc.api.client import ApiClient
+    from rpc.client.blocking import PlainHttp
+    from rpc.client.web import StreamingWebChannel
+
+    http = PlainHttp(target_of(connection), tls_context(connection, ("http/1.1",)))
+    with closing(http), _explained(connection, lambda: http.connected):
+        await command(ApiClient(StreamingWebChannel(http, connection.api_key_id, connection.api_key)))
+
+
+@contextmanager
+def _failures(connection: Connection) -> Iterator[None]:
+    from schema.errors import MachineError
+
     try:
-        trio.run(main)
+        yield
     except MachineError as error:
         raise failure(error, connection) from None
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
@@ -91,43 +124,66 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
     from rpc.api.client import ApiClient
     from rpc.client.channel import Channel
     from rpc.client.credentials import ApiKey
-    from schema.errors import ErrorKind, MachineError
 
     if connection.open is not None:
         async with connection.open(connection) as client:
             yield client
         return
     credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
+    target_of(connection)
+    channel = Channel(connection.address, tls=tls_context(connection), credentials=credentials)
+    async with channel:
+        with _explained(connection, lambda: bool(channel.statistics.connections)):
+            yield ApiClient(channel)
+
+
+@contextmanager
+def _explained(connection: Connection, connected: Callable[[], bool]) -> Iterator[None]:
+    """Say why nothing answers; `connected` tells whether the connection was ever open."""
+    from schema.errors import ErrorKind, MachineError
+
     try:
-        channel = Channel(connection.address, tls=tls_context(connection), credentials=credentials)
+        yield
+    except MachineError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:
+            raise
+        if not connected():
+            raise Unreachable(unreachable(connection, error.message)) from None
+        if not _secure(connection) and error.message == LOST:
+            remedy = "if it uses TLS, give --tls, or --ca FILE to also trust its certificate"
+            raise MachineError(error.message, kind=error.kind, remedy=remedy) from None
+        raise
+
+
+def target_of(connection: Connection) -> Target:
+    """Parse the address of a connection. Raises click.UsageError if it is wrong."""
+    from rpc.client.target import Target
+
+    try:
+        return Target.parse(connection.address)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    async with channel:
-        try:
-            yield ApiClient(channel)
-        except MachineError as error:
-            if error.kind is not ErrorKind.UNAVAILABLE:
-                raise
-            if not channel.statistics.connections:
-                raise Unreachable(unreachable(connection, error.message)) from None
-            if not _secure(connection) and error.message == LOST:
-                remedy = "if it uses TLS, give --tls, or --ca FILE to also trust its certificate"
-                raise MachineError(error.message, kind=error.kind, remedy=remedy) from None
-            raise
 
 
 def _secure(connection: Connection) -> bool:
     return bool(connection.tls or connection.insecure or connection.ca or connection.address.startswith("https://"))
 
 
-def tls_context(connection: Connection) -> ssl.SSLContext | None:
-    """Return the TLS context, or None for plain text. Raises MachineError if the file of authorities is invalid."""
+def tls_context(connection: Connection, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
+    """Return the TLS context, or None for plain text. `protocols` are offered by ALPN, by default all.
+
+    Raises MachineError if the file of authorities is invalid.
+    """
     if not _secure(connection):
         return None
-    from rpc.network.tls import MACHINE_AUTHORITY, client_context
+    from rpc.network.tls import ALPN, MACHINE_AUTHORITY, client_context
 
-    excluded = MACHINE_AUTHORITY if connection.cloud else ""
-    return client_context(authorities=connection.ca, verify=not connection.insecure, except_subject=excluded)
+    return client_context(
+        authorities=connection.ca,
+        verify=not connection.insecure,
+        protocols=protocols or ALPN,
+        except_subject=MACHINE_AUTHORITY if connection.cloud else "",
+    )
 
 
 def failure(error: MachineError, connection: Connection) -> click.ClickException:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-import click
 import httpcore
 import trio
 from grpclib.exceptions import GRPCError
 
-from command.connection import Connection, Unreachable, tls_context, unreachable
-from rpc.client.channel import Channel, Target
+from command.connection import Connection, Unreachable, target_of, tls_context, unreachable
+from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from rpc.status import to_machine_error
 
@@ -72,11 +71,3 @@ async def exchange(
         raise Unreachable(unreachable(connection, f"no answer within {ANSWER_LIMIT:g} s")) from None
     except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
         raise Unreachable(unreachable(connection, str(error))) from None
-
-
-def target_of(connection: Connection) -> Target:
-    """Parse the address of a connection. Raises click.UsageError if it is wrong."""
-    try:
-        return Target.parse(connection.address)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None

@@ -10,8 +10,8 @@ from typing import Final
 
 import click
 
-from command.connection import Connection, tls_context
-from command.http import short_exchange, target_of
+from command.connection import Connection, target_of, tls_context
+from command.http import short_exchange
 from rpc.access.tickets import LIFE, TICKETS, link_with, ticket_in
 from schema.errors import ErrorKind, MachineError
 

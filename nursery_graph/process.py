@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from signal import SIGKILL, SIGTERM, Signals
 from typing import Any, Final, NamedTuple
 
 import trio
 
 GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL
+SLICE: Final = 64  # processes of the computer that are looked at between two checkpoints: a thousand take 30 ms
 TREE: Final = "MACHINE_PROCESS_TREE"
 """Environment variable with a mark for each ProcessGroup that a process belongs to. Children inherit it."""
 
@@ -53,36 +54,48 @@ class ProcessGroup:
         assert result is not None
         return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the group, ignoring those that have ended or changed their user."""
-        # Before the first one ends, and its children become those of another process.
-        others = self._members(outside=not self._session) if self._session or self._mark else []
+    async def signal(self, number: Signals) -> list[_Process]:
+        """Send a signal to all processes of the group, ignoring those that have ended or changed their user.
+
+        Return those that were running before. If cancelled, the signal is not sent.
+        """
+        members = await self._members()  # before the first one ends, and its children become those of another process
         if not self._session:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
-        for member in others:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(member, number)
+        for member in members:
+            if self._session or member.group != self.pid:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(member.pid, number)
+        return members
 
     async def ended(self) -> None:
         """Wait until no process of the group runs."""
-        while members := self._members():
-            await _ended(members[0])
+        while members := await self._members():
+            await _all_ended(members)
 
-    def _members(self, *, outside: bool = False) -> list[int]:
-        """Return the ids of its running processes, or only of those outside of the process group."""
-        processes = _running()
+    async def kill(self) -> None:
+        """Kill all processes of the group, and wait for their end."""
+        # A process may start another one before it is killed: repeat until none is left.
+        while killed := await self.signal(SIGKILL):
+            await _all_ended(killed)
+
+    async def _members(self) -> list[_Process]:
+        """Return its running processes."""
+        processes = await _running()
         if self._session:
-            return [each.pid for each in processes if each.session == self.pid and not each.ended]
+            return [each for each in processes if each.session == self.pid and not each.ended]
         began = next((each.began for each in processes if each.pid == self.pid), 0)
         tree, members = {self.pid}, []
-        for each in sorted(processes, key=lambda each: each.began):  # parents before their children
-            inside = each.group == self.pid
-            if inside or (self._mark and each.began >= began and self._descends(each, tree)):
+        # Parents before their children.
+        for number, each in enumerate(sorted(processes, key=lambda each: each.began)):
+            if number % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+            if each.group == self.pid or (self._mark and each.began >= began and self._descends(each, tree)):
                 tree.add(each.pid)
                 self._seen.add((each.pid, each.began))
-                if not (outside and inside) and not each.ended:
-                    members.append(each.pid)
+                if not each.ended:
+                    members.append(each)
         return members
 
     def _descends(self, process: _Process, tree: set[int]) -> bool:
@@ -121,23 +134,14 @@ async def process_group(
         yield group
     finally:
         with trio.CancelScope(shield=True):
-            group.signal(signal.SIGTERM)
+            await group.signal(SIGTERM)
             with trio.move_on_after(grace):
                 await group.ended()
-            await _kill(group)
+            await group.kill()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     await pipe.aclose()
             await process.wait()
-
-
-async def _kill(group: ProcessGroup) -> None:
-    while True:  # a process may start another one before it is signalled: repeat until none is left
-        group.signal(signal.SIGKILL)
-        members = group._members()
-        if not members:
-            return
-        await _ended(members[0])
 
 
 async def supervise(
@@ -172,6 +176,11 @@ async def supervise(
         raise failure
 
 
+async def _all_ended(processes: Iterable[_Process]) -> None:
+    for process in processes:
+        await _ended(process.pid)
+
+
 async def _ended(pid: int) -> None:
     """Wait for the end of a process, which need not be a child; return at once if it does not exist."""
     try:
@@ -197,17 +206,23 @@ class _Process(NamedTuple):
     ended: bool
 
 
-def _running() -> list[_Process]:
+async def _running() -> list[_Process]:
     """Return all processes."""
     processes = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                status = Path("/proc", entry, "stat").read_bytes()
-            except OSError:  # it has just ended
-                continue
-            # proc(5): pid (name) state parent group session ...; the name may contain any character, even parentheses
-            state, parent, group, session, *rest = status.rpartition(b")")[2].split(None, 20)
-            ended = state in (b"Z", b"X")
-            processes.append(_Process(int(entry), int(parent), int(group), int(session), int(rest[15]), ended))
+    with os.scandir("/proc") as entries:
+        for number, entry in enumerate(entries):
+            if number % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+            if entry.name.isdigit() and (process := _looked_at(entry.name)) is not None:
+                processes.append(process)
     return processes
+
+
+def _looked_at(pid: str) -> _Process | None:
+    try:
+        status = Path("/proc", pid, "stat").read_bytes()
+    except OSError:  # it has just ended
+        return None
+    # proc(5): pid (name) state parent group session ...; the name may contain any character, even parentheses
+    state, parent, group, session, *rest = status.rpartition(b")")[2].split(None, 20)
+    return _Process(int(pid), int(parent), int(group), int(session), int(rest[15]), state in (b"Z", b"X"))

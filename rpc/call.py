@@ -12,7 +12,7 @@ from grpclib.const import Handler, Status
 from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.access.forwarded import NO_PROXIES, Proxies
 from rpc.access.origins import ANY, Origins
 from rpc.carrier import Carrier, Headers, HttpExchange, Identity, MutableHeaders, Peer
@@ -202,7 +202,7 @@ def accept(
         except ValueError as error:
             return Refusal(Status.INTERNAL, str(error))
     encoding = fields.get("grpc-encoding")
-    if encoding is not None and encoding != "gzip":
+    if encoding is not None and encoding not in codec.COMPRESSIONS:
         if encoding != "identity":
             text = f"messages compressed with {encoding[:20]!r} are not supported"
             return Refusal(Status.UNIMPLEMENTED, text, extra=(codec.ACCEPT_ENCODING,))

@@ -66,7 +66,7 @@ class Inbox:
         self._carrier = carrier
         self._sid = sid
         self.max_message = max_message
-        self._encoding = encoding  # "gzip", or None for identity
+        self._encoding = encoding  # one of metadata.COMPRESSIONS, or None for identity
         self.budget = budget
         # runs the steps of decompressing a message
         self.inflate: Callable[[Steps[bytes]], Awaitable[bytes]] = one_by_one

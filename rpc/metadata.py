@@ -5,37 +5,26 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
-from grpclib.metadata import Deadline, decode_bin_value, encode_bin_value, encode_grpc_message, encode_metadata
+from grpclib.metadata import decode_bin_value, encode_bin_value, encode_grpc_message, encode_metadata
 from multidict import MultiDict
 
-from rpc.carrier import Headers, MutableHeaders
+if TYPE_CHECKING:
+    from rpc.carrier import Headers, MutableHeaders
 
 Metadata: TypeAlias = "MultiDict[str | bytes]"
 MetadataLike: TypeAlias = "Mapping[str, str | bytes] | Collection[tuple[str, str | bytes]]"
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
-ACCEPT_ENCODING: Final = ("grpc-accept-encoding", "identity,gzip")
+COMPRESSIONS: Final = ("deflate", "gzip")  # in which messages are accepted; deflate means the format of zlib
+ACCEPT_ENCODING: Final = ("grpc-accept-encoding", ",".join(("identity", *COMPRESSIONS)))
 
 _UNITS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _TIMEOUT: Final = re.compile(r"([0-9]{1,8})([HMSmun])\Z")
 _RESERVED: Final = frozenset({"te", "content-type", "user-agent"})
-
-
-class CallDeadline(Deadline):  # type: ignore[misc]
-    """Deadline on Trio's clock with the interface of grpclib's Deadline."""
-
-    def __init__(self, at: float) -> None:
-        super().__init__(_timestamp=at)
-        self.at = at
-
-    def time_remaining(self) -> float:
-        """Return the seconds left, zero if the deadline has passed."""
-        return max(0.0, self.at - trio.current_time())
 
 
 def decode_timeout(value: str) -> float:

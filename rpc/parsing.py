@@ -136,8 +136,11 @@ def too_deep(kind: Any, data: bytes) -> Steps[str]:
 
 
 def inflating(data: bytes, limit: int) -> Steps[bytes]:
-    """Decompress gzip `data`. GRPCError if it is invalid, truncated or longer than `limit` bytes decompressed."""
-    inflate = zlib.decompressobj(wbits=31)
+    """Decompress `data` in the format of gzip or zlib: its first bytes say which.
+
+    GRPCError if they are invalid, truncated or longer than `limit` bytes decompressed.
+    """
+    inflate = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
     pieces: list[bytes] = []
     size = position = 0
     try:
@@ -150,12 +153,12 @@ def inflating(data: bytes, limit: int) -> Steps[bytes]:
             if not inflate.eof:
                 yield
     except zlib.error as error:
-        raise GRPCError(Status.INTERNAL, "message is not valid gzip") from error
+        raise GRPCError(Status.INTERNAL, "message is not valid gzip or deflate") from error
     if size > limit:
         text = f"message is larger than the limit of {limit} bytes when decompressed"
         raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
     if not inflate.eof:
-        raise GRPCError(Status.INTERNAL, "message is truncated gzip")
+        raise GRPCError(Status.INTERNAL, "compressed message is truncated")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 from grpclib.const import Handler, Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+from grpclib.metadata import Deadline
 
 from rpc import metadata as codec
 from rpc import status as statuses
@@ -28,6 +29,20 @@ _DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded
 _log = logging.getLogger("rpc.call")
 T = TypeVar("T")
 _pack_prefix = struct.Struct(">BI").pack
+
+
+class CallDeadline(Deadline):  # type: ignore[misc]
+    """Deadline on Trio's clock with the interface of grpclib's Deadline."""
+
+    def __init__(self, at: float) -> None:
+        super().__init__(_timestamp=at)
+        self.at = at
+
+    def time_remaining(self) -> float:
+        """Return the seconds left, zero if the deadline has passed."""
+        return max(0.0, self.at - trio.current_time())
+
+
 LARGE_REPLY: Final = 1024 * 1024  # bytes
 _TURN: Final = 15  # every 16th message is a checkpoint, so that a handler that never blocks lets other tasks run
 
@@ -135,9 +150,9 @@ class ServerCall:
         return next((value for key, value in self._headers if key == "user-agent"), None)
 
     @property
-    def deadline(self) -> codec.CallDeadline | None:
+    def deadline(self) -> CallDeadline | None:
         """Deadline of the caller, None without one."""
-        return None if self._deadline_at == inf else codec.CallDeadline(self._deadline_at)
+        return None if self._deadline_at == inf else CallDeadline(self._deadline_at)
 
     @property
     def peer(self) -> Peer:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.credential_types import API_KEY, PART_SECRET
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from rpc.client.websocket import NotOpened, Stream, open_websocket

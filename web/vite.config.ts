@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
+import type { Plugin } from 'vite';
 
 // One entry for each src/NAME/main.ts: the template of a page asks for asset('NAME.js') and asset('NAME.css').
 const entries = Object.fromEntries(
@@ -10,8 +11,20 @@ const entries = Object.fromEntries(
     .map((entry) => [entry.name, `src/${entry.name}/main.ts`]),
 );
 
+// CodeMirror adds its styles with <style>, which the content policy forbids, except in a shadow root, where it uses
+// constructed style sheets, which the policy allows. Use these everywhere.
+const sheets: Plugin = {
+  name: 'constructed-style-sheets',
+  transform(code, id) {
+    if (!id.includes('/style-mod/')) return null;
+    const patched = code.replace('!root.head && root.adoptedStyleSheets', 'root.adoptedStyleSheets');
+    if (patched === code) throw new Error(`${id} has changed: it no longer chooses between <style> and style sheets as expected`);
+    return { code: patched, map: null };
+  },
+};
+
 export default defineConfig({
-  plugins: [svelte({ compilerOptions: { css: 'external' } })],
+  plugins: [sheets, svelte({ compilerOptions: { css: 'external' } })],
   base: './',
   build: {
     target: 'es2022',

@@ -69,7 +69,7 @@ class ChildBackend:
         """See Backend.kill."""
         await trio.lowlevel.checkpoint()
         if self._group is not None:
-            self._group.signal(signal.SIGKILL)
+            await self._group.signal(signal.SIGKILL)
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         """See Backend.run."""
@@ -145,7 +145,7 @@ class ChildBackend:
         with trio.move_on_after(self._stop_time) as scope:
             await group.wait()
         if scope.cancelled_caught:
-            group.signal(signal.SIGKILL)
+            await group.signal(signal.SIGKILL)
 
     async def _end_leftover(self, pid: int) -> None:
         """End the server of an agent that was killed: it is not a child of this one, and its output is lost."""

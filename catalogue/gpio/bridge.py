@@ -18,7 +18,8 @@ class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
     def __post_init__(self) -> None:
         configured = [name for name in ("a", "b", "dir", "pwm") if getattr(self, name)]
         if configured not in (["a", "b"], ["a", "b", "pwm"], ["dir", "pwm"]):
-            raise ValueError(f"pins {', '.join(configured) or 'none'}: give a and b, or a, b and pwm, or dir and pwm")
+            only = f"the pins {', '.join(configured)} are not enough, or too many" if configured else "no pins are set"
+            raise ValueError(f"{only}: use a and b, or a, b and pwm, or dir and pwm")
         pins = self.all()
         if len(set(pins)) != len(pins):
             raise ValueError("a pin is named twice")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,7 @@ class Options:
     ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD
     package_mib: int = 512  # largest package archive
     file_mib: int = 4096  # largest captured file
+    seal_after: timedelta | None = None  # readings become segments so long after their arrival; None: never
     message_mib: int = 64  # largest message, which may hold a whole file
     training_backbone: Path = BACKBONE  # pretrained weights (ONNX) of the trainers
     training_python: str = ""  # interpreter of custom training scripts; "" refuses them

@@ -26,7 +26,7 @@ from cloud.domain.permissions.links import Links, open_secret
 from cloud.domain.upkeep.housekeeping import CHORES
 from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
-from cloud.server import training_nodes
+from cloud.server import segment_nodes, training_nodes
 from cloud.server import trigger_nodes as triggering
 from cloud.server.failures import log_failures
 from cloud.services.agents.agent_requests import end_waiting
@@ -44,6 +44,7 @@ from cloud.store.trash import DELAY
 from cloud.values.limits import CALL, DOCUMENT_FORM
 from cloud.values.times import now
 from cloud.web.app import application
+from cloud.web.common.site import compile_pages
 from cloud.work.workroom import Workroom
 from nursery_graph import Graph, Node, Restart, State
 from rpc.access.forwarded import behind
@@ -108,6 +109,7 @@ class App:
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
+            *segment_nodes.nodes(self.options.seal_after, self.events, FOREVER),
             *training_nodes.nodes(self.options, FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
             *invitation_mail.nodes(self.options.ways, FOREVER),
@@ -226,6 +228,7 @@ class App:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
                 nursery.start_soon(end_waiting, cloud)
+                nursery.start_soon(compile_pages)
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
@@ -23,7 +25,7 @@ from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
 from schema.errors import MachineError
 from support.command_line import AbsolutePath, ProgramPath
-from support.start import hold, release
+from support.start import hold, lean_imports, release
 from training.weights import BACKBONE
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -140,6 +142,13 @@ _FOLDER: Final = AbsolutePath(file_okay=False)
     show_default=True,
     metavar="MIB",
     help="Maximum size of a captured file, which is uploaded in pieces.",
+)
+@click.option(
+    "--seal-after",
+    type=click.IntRange(1),
+    metavar="HOURS",
+    help="Move readings from the database to Parquet files in --files, from so long after their arrival on.  "
+    "[default: they stay in the database]",
 )
 @click.option(
     "--max-message",
@@ -293,7 +302,8 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
 
         if not is_dns_name(domain):
             raise click.UsageError(f"--machine-domain: {settings['machine_domain']!r} is not a DNS name")
-    from cloud.server.app import main as serve
+    with lean_imports():
+        from cloud.server.app import main as serve
 
     try:
         delivery = ways(
@@ -333,6 +343,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         package_mib=settings["max_package"],
         file_mib=settings["max_file"],
         message_mib=settings["max_message"],
+        seal_after=_seal_after(settings["seal_after"]),
         ray=_ray(settings),
         training_folder=settings["training_folder"],
         training_backbone=settings["training_backbone"],
@@ -397,6 +408,14 @@ def _own_database(options: Options, instead: str) -> None:
 def _fail(error: MachineError) -> NoReturn:
     click.echo(f"machine-cloud: {error}", err=True)
     sys.exit(EXIT_FAILED)
+
+
+def _seal_after(hours: int | None) -> timedelta | None:
+    if hours is None:
+        return None
+    if find_spec("pyarrow") is None:
+        raise click.UsageError("--seal-after needs pyarrow, which is not installed: install the extra `parquet`")
+    return timedelta(hours=hours)
 
 
 def _ray(settings: Mapping[str, Any]) -> RayOptions | None:

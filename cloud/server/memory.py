@@ -22,7 +22,7 @@ from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
 from cloud.values.times import Clock, now
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.carrier import Identity

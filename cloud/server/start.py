@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from support.start import hold
+from support.start import hold, lean_imports
 
 
 def main() -> None:
     """Run cloud.server.cli.main, with signals held back while it is imported."""
     hold()
-    from cloud.server.cli import main as run
+    with lean_imports():
+        from cloud.server.cli import main as run
 
     run()
 

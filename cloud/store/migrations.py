@@ -10,11 +10,11 @@ from cloud.store.tables import (
     core,
     data,
     fragments,
-    live,
     people,
     registry,
     releases,
     requests,
+    segments,
     sessions,
     signalling,
     training,
@@ -29,7 +29,7 @@ STEPS: Final = (
     registry.TABLES,
     data.TABLES,
     triggers.TABLES,
-    live.TABLES,
+    core.LIVE,
     certificates.TABLES,
     people.TABLES,
     sessions.TABLES,
@@ -44,6 +44,11 @@ STEPS: Final = (
     core.LOG_TIMES,
     core.GOODBYES,
     sessions.TICKETS,
+    data.EXPIRY,
+    core.SEARCHES,
+    registry.SEARCHES,
+    releases.SEARCHES,
+    segments.TABLES,
 )
 
 

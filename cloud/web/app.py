@@ -25,7 +25,7 @@ from cloud.web.api import (
     packages,
     releases,
 )
-from cloud.web.api.metrics import machine_families, process_families
+from cloud.web.api.metrics import machine_families, process_families, segment_families
 from cloud.web.api.push import Push
 from cloud.web.api.serve import Serve
 from cloud.web.common import site
@@ -33,6 +33,7 @@ from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from rpc.access.guard import METRICS, Guard, identity_of
 from rpc.access.login import LoginTexts
+from rpc.pages.compression import Compress
 from rpc.pages.headers import Protect
 from rpc.pages.scrape import exposed
 from rpc.statistics import Statistics
@@ -57,11 +58,13 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
 
     async def metrics(request: Request) -> Response:
         """`GET /metrics`, for Prometheus."""
-        machines, operates_cloud = await FleetService(cloud, site.author_of(request)).figures()
-        families = [*machine_families(machines, cloud.clock()), *(process_families(counters) if operates_cloud else ())]
+        machines, sealed = await FleetService(cloud, site.author_of(request)).figures()
+        families = machine_families(machines, cloud.clock())
+        if sealed is not None:
+            families += [*process_families(counters), *segment_families(sealed)]
         worker = Worker("metrics")
         async with worker.opened():
-            return await exposed(families, request, worker.run, process=operates_cloud)
+            return await exposed(families, request, worker.run, process=sealed is not None)
 
     async def machine_error(request: Request, error: Exception) -> Response:
         main_part_page = await pages_of_main_part(cloud, request, error)
@@ -82,7 +85,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     ]
     inner = Starlette(
         routes=guarded_routes(cloud, routes),
-        middleware=[Middleware(Protect), Middleware(OrganizationShares, cloud=cloud)],
+        middleware=[Middleware(Protect), Middleware(Compress), Middleware(OrganizationShares, cloud=cloud)],
         exception_handlers={
             404: site.not_found,
             405: site.wrong_method,

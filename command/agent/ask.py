@@ -52,9 +52,9 @@ def ask(layout: Layout, command: str, /, **arguments: Any) -> Callable[[], Async
 
 def run(request: Callable[[], AsyncIterator[T]]) -> list[T]:
     """Return all values of a request. Raises the MachineError with which it ends."""
-    import trio
+    from command.interrupts import run_until_interrupted
 
     async def collect() -> list[T]:
         return [value async for value in request()]
 
-    return trio.run(collect)
+    return run_until_interrupted(collect)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -251,11 +252,10 @@ def _device(layout: Layout, config: Path, defaults: Path) -> Device:
 
 
 def _checked(device: Device) -> list[Any]:
-    import trio
-
     from agent.diagnosis.checks import run_checks
+    from command.interrupts import run_until_interrupted
 
-    return trio.run(run_checks, device)
+    return run_until_interrupted(partial(run_checks, device))
 
 
 agent.add_command(lease)

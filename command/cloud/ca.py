@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import with_client
+from command.cloud.group import with_client_on_trio
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the certificates to this file atomically."
 )
-@with_client
+@with_client_on_trio
 async def ca(client: ApiClient, output: Path | None) -> None:
     """Print the certificates (PEM) of the authorities of the cloud and of your organizations' machines.
 

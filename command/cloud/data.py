@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, find, find_dataset, run_with_client, with_client
+from command.cloud.group import APP, find, find_dataset, run_with_client, with_client, with_client_on_trio
 from command.cloud.times import local
 from command.groups import Commands
 from command.recordings.data import MOMENT
@@ -183,7 +183,7 @@ async def delete(client: ApiClient, ids: tuple[str, ...], days: int | None, yes:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the files; can be repeated.")
 @click.option("--dataset", "datasets", multiple=True, metavar="DATASET", help="Id or name of a dataset to add them to.")
 @_QUIET
-@with_client
+@with_client_on_trio
 async def upload(
     client: ApiClient,
     machine: str,

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
@@ -14,7 +14,7 @@ import click
 
 from command.cloud import login as cloud_login
 from command.cloud.login import Login
-from command.connection import run
+from command.connection import Command, run, run_on_trio
 from command.groups import Commands
 from schema.numbers import whole_numbers
 
@@ -41,23 +41,35 @@ def cloud() -> None:
     """
 
 
-def run_with_client(
-    work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False
-) -> None:
-    """Run `work` with a client of the cloud that the user has signed in to, or of `login`."""
-    used_login = login or cloud_login.load(os.environ)
-    run(used_login.connection(json=as_json), work)
+def run_with_client(work: Command, login: Login | None = None, *, as_json: bool = False, on_trio: bool = False) -> None:
+    """Run `work` with a client of the cloud that the user has signed in to, or of `login`.
+
+    With `on_trio`, it may do more than wait for its calls; see `command.connection.run`.
+    """
+    connection = (login or cloud_login.load(os.environ)).connection(json=as_json)
+    (run_on_trio if on_trio else run)(connection, work)
 
 
-def with_client(work: Callable[Concatenate[ApiClient, P], Awaitable[None]]) -> Callable[P, None]:
+def with_client(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Return a function for a command that calls `work` with a client of the cloud that the user has signed in to.
 
-    With the option `as_json`, failures are printed as JSON too.
+    With the option `as_json`, failures are printed as JSON too. `work` only waits for its calls.
     """
+    return _with_client(work, on_trio=False)
 
+
+def with_client_on_trio(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """See `with_client`. `work` also does something else while it waits, or sends a stream of requests."""
+    return _with_client(work, on_trio=True)
+
+
+def _with_client(
+    work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]], *, on_trio: bool
+) -> Callable[P, None]:
     @functools.wraps(work)
     def command(*args: P.args, **options: P.kwargs) -> None:
-        run_with_client(lambda client: work(client, *args, **options), as_json=bool(options.get("as_json")))
+        as_json = bool(options.get("as_json"))
+        run_with_client(lambda client: work(client, *args, **options), as_json=as_json, on_trio=on_trio)
 
     return command
 
@@ -112,7 +124,7 @@ def open_pages(name: str, *, only_print: bool, as_json: bool = False) -> None:
         path = f"/machines/{(await find(client, name)).id}" if name else "/"
         links.append(await link_to(login.connection(), path))
 
-    run_with_client(work, login, as_json=as_json)
+    run_with_client(work, login, as_json=as_json, on_trio=True)
     show(links[0], only_print=only_print)
 
 
@@ -358,3 +370,25 @@ def _line(entry: Mapping[str, Any]) -> str:
     shown = _entry_fields(entry)
     words = [shown["time"], shown["level"].upper(), shown["logger"], shown["message"]]
     return clean("  ".join(words)) + (f"  {one_line(shown['fields'])}" if shown["fields"] else "")
+
+
+cloud.add_later(
+    {
+        "config": "command.cloud.configurations.config:config",
+        "ca": "command.cloud.ca:ca",
+        "install-line": "command.cloud.keys:install_line",
+        "keys": "command.cloud.keys:keys",
+        "members": "command.cloud.members:members",
+        "locations": "command.cloud.locations:locations",
+        "data": "command.cloud.data:data",
+        "datasets": "command.cloud.datasets:datasets",
+        "train": "command.cloud.training.trainers:train",
+        "modules": "command.cloud.registry.modules:modules",
+        "packages": "command.cloud.registry.packages:packages",
+        "fragments": "command.cloud.configurations.fragments:fragments",
+        "triggers": "command.cloud.triggers:triggers",
+        "releases": "command.cloud.releases.group:releases",
+        "agent": "command.cloud.agent:agent",
+        "network": "command.machine.through.network:network",
+    }
+)

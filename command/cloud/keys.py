@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from command.cloud import login
-from command.cloud.group import APP, current, find, with_client
+from command.cloud.group import APP, current, find, with_client, with_client_on_trio
 from command.cloud.organization import missing_resource, organization_of
 from command.groups import Commands
 
@@ -92,7 +92,7 @@ def _print(key: dict[str, str]) -> None:
 @click.option(
     "--cloud-init", is_flag=True, help="Print user-data for cloud-init, which executes the line at first boot."
 )
-@with_client
+@with_client_on_trio
 async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> None:
     """Create a key for MACHINE, and print the line that installs machine-agent with it on the machine's computer.
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 from command.cloud.times import local
 from runtime.engine.views.tables import clean, since, table
 from schema.decoding.report import did_you_mean
-from schema.diff import difference, fragments_difference, value_lines
-from schema.document.machine import decode_value
 
 _SECRETS: Final = "(in secrets, which this key must not read)"
 MOST: Final = 40  # maximum lines of a difference between configurations with errors
@@ -199,6 +197,9 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
     """Return a line for each difference between two configurations. Secrets are masked."""
     if before == after:
         return ()
+    from schema.diff import difference, fragments_difference, value_lines
+    from schema.document.machine import decode_value
+
     old, new = (decode_value(value).readable for value in (before, after))
     lines = difference(old, new).lines if old is not None and new is not None else ()
     lines += fragments_difference(before, after).lines

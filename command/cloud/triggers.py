@@ -274,7 +274,7 @@ def _condition(condition: Mapping[str, Any]) -> str:
 def _state(target: Mapping[str, Any]) -> str:
     if target["stopped"]:
         return f"stopped: {target['stopped']}"
-    return f"pausing until {_clock(target['until'])}" if target["until"] else "ready"
+    return f"muted until {_clock(target['until'])}" if target["until"] else "ready"
 
 
 def _clock(text: str) -> str:

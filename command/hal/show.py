@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 import msgspec
-import trio
 
+from command.interrupts import run_until_interrupted
 from hal.inventory.board import find_board
 from hal.inventory.checks import problems
 from hal.inventory.findings import Inventory, Problem
@@ -54,7 +54,7 @@ def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, .
         return result, problems(result, find_board(root=root), root=root)
 
     try:
-        return trio.run(main)
+        return run_until_interrupted(main)
     except MachineError as error:
         raise click.ClickException(str(error)) from None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from command.connection import Connection, run
+from command.connection import Connection, run, run_on_trio
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -43,7 +43,7 @@ Examples:
 
             await run_shell(client, service, " ".join(command), directory)
 
-        run(connection, work)
+        run_on_trio(connection, work)
 
     @main.command(
         epilog="""\b
@@ -76,7 +76,7 @@ Examples:
 
             await copy(client, service, sources, destination, recursive=recursive, preserve=preserve)
 
-        run(connection, work)
+        run_on_trio(connection, work)
 
     @main.command(epilog="\b\nExample:\n  machine operations --json")
     @connected

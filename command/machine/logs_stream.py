@@ -13,8 +13,9 @@ from grpclib.exceptions import GRPCError
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from command.connection import Connection, Unreachable, tls_context, unreachable
-from rpc.client.channel import Channel, Target
+from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
+from rpc.client.target import Target
 from rpc.client.websocket import NotOpened, Stream, open_websocket
 from rpc.status import to_machine_error
 from runtime.parts.web.live import REFUSED

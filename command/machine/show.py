@@ -35,7 +35,7 @@ async def status(client: ApiClient, connection: Connection) -> None:
     state = tables.paint(machine.state) if connection.colour else machine.state
     click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
     revision = machine.revision[:12] or "none"
-    age = f", in force for {tables.since(machine.updated, now)}" if machine.updated else ""
+    age = f", active for {tables.since(machine.updated, now)}" if machine.updated else ""
     click.echo(f"configuration {revision}{age}")
     for line in facts.standing(extra_facts):
         click.echo(line)

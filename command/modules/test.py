@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import click
 import trio
 
 from command.connection import ROBOT
+from command.interrupts import run_until_interrupted
 from command.machine import facts
 from command.modules.run import document_of, server
 from rpc.api.client import ApiClient
@@ -49,7 +51,7 @@ def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bo
         click.echo(f"warning: {warning}", err=True)
     if own_tests and any(folder.glob("**/test_*.py")):
         _run_pytest(folder, verdict, quiet=as_json)
-    trio.run(_start_and_check, folder, meta, config, hardware, verdict)
+    run_until_interrupted(partial(_start_and_check, folder, meta, config, hardware, verdict))
     _show(verdict, as_json=as_json)
     return int(bool(verdict.problems))
 

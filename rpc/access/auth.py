@@ -23,6 +23,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.access.addresses import group_of
 from rpc.access.attempts import ADDRESS_FAILURES, Attempts
+from rpc.access.credential_types import API_KEY, AUTHENTICATE, TYPES
 from rpc.access.tickets import LIFE, MAX_TICKET, Ticket, Tickets, new_ticket
 from rpc.carrier import Identity, Peer
 from rpc.health import CHECK
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
     from rpc.access.tokens import Claims, Signer
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
-API_KEY: Final = "api-key"
-LOCATION_SECRET: Final = "robot-location-secret"
-PART_SECRET: Final = "robot-secret"
-TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)
 CACHE: Final = 1024  # maximum number of cached verified tokens
 MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; generated ones have fewer than 100
 PAGES: Final = "pages"  # audience of the sessions of the login form
@@ -297,6 +293,16 @@ class Authenticator:
     async def identified(self, token: str) -> Identity | None:
         """See `identify`. Subclasses may first fetch credentials that are stored elsewhere, as in `sign_in`."""
         return self.identify(token)
+
+    def holds(self, identity: Identity) -> bool:
+        """Return whether there is still a key for an identity of this server, and its token is not revoked.
+
+        For connections that carry no tokens, which are to end with the key or the session. A key that was replaced by
+        another with the same id is not noticed.
+        """
+        return (identity.kind, identity.entity) in self._fingerprints and identity.claims.get(
+            "jti"
+        ) not in self._revoked
 
     def revoke(self, jti: str) -> None:
         """Revoke one token immediately.

@@ -19,7 +19,8 @@ from urllib.parse import quote_from_bytes, urlsplit
 from grpclib.exceptions import GRPCError
 
 from rpc.access import links
-from rpc.access.auth import API_KEY, Authenticator, bearer, of_pages
+from rpc.access.auth import Authenticator, bearer, of_pages
+from rpc.access.credential_types import API_KEY
 from rpc.access.login import TOKEN, LoginTexts, answer_token, cookie_name, login
 from rpc.access.origins import Origins, same_origin
 from rpc.carrier import Identity, Peer

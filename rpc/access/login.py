@@ -16,7 +16,8 @@ from urllib.parse import parse_qs
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import API_KEY, Authenticator, of_pages
+from rpc.access.auth import Authenticator, of_pages
+from rpc.access.credential_types import API_KEY
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
 from schema.errors import ErrorKind, MachineError

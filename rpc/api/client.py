@@ -5,6 +5,8 @@
     async for tick in client.stream("rdk:component:board", "pi", "stream_ticks", pin_names=["a"]): ...
     await client.call("viam.robot.v1.RobotService", "", "resource_names")
 
+Trio is loaded by calls with a stream of requests only: the channel decides how the others wait.
+
 Results consist of dicts, lists, numbers, text, bytes, datetimes and timedeltas, which `msgspec.json.encode` accepts.
 """
 
@@ -16,7 +18,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
@@ -30,7 +31,6 @@ from rpc.status import to_machine_error
 from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
-from support.side_task import side_task
 
 
 class ApiClient:
@@ -79,6 +79,8 @@ class ApiClient:
                     await stream.send_message(call.first, end=True)
                     reply = await stream.recv_message()
                 else:
+                    import trio
+
                     await stream.send_message(call.first)
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(call.send_items, stream)
@@ -110,6 +112,8 @@ class ApiClient:
                     while (reply := await stream.recv_message()) is not None:
                         yield _result(call.method, reply, hint)
                     return
+                from support.side_task import side_task
+
                 async with side_task(partial(call.send_items, stream)) as sending:
                     while (reply := await sending.until(stream.recv_message)) is not None:
                         yield _result(call.method, reply, hint)

@@ -13,7 +13,6 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +52,7 @@ class _StandIn(ModuleType):
             sys.excepthook = hook
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Runs the package's code before one of its modules is imported that may rely on it; finds no modules itself."""
 
     def __init__(self, stand_in: _StandIn) -> None:
@@ -67,10 +66,12 @@ class _Finder(MetaPathFinder):
             return None
         _StandIn.run(self._stand_in)
         module = sys.modules.get(fullname)  # the package's code may have imported it
-        return ModuleSpec(fullname, _Imported(module)) if module is not None else None
+        if module is None:
+            return None
+        return ModuleSpec(fullname, _Imported(module))  # type: ignore[arg-type]  # importlib.abc takes 20 ms to load
 
 
-class _Imported(Loader):
+class _Imported:
     """Loader of a module that has been imported while it was searched for, so that it is not run a second time."""
 
     def __init__(self, module: ModuleType) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 import trio
 from grpclib.const import Cardinality, Status
@@ -18,6 +16,7 @@ from grpclib.metadata import USER_AGENT, Deadline
 
 from rpc import metadata as codec
 from rpc.client.call import ClientCall, time_limit
+from rpc.client.target import Target
 from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
@@ -39,38 +38,6 @@ class Credentials(Protocol):
     def rejected(self) -> None:
         """Discard the result of `headers`, because a call with it was answered UNAUTHENTICATED."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Address of a server: host and port, or the path of a Unix socket."""
-
-    host: str
-    port: int
-    path: str = ""
-    tls: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        """Parse `host:port`, `[v6]:port`, `unix:/path` or `http[s]://host[:port]`; ValueError for anything else."""
-        if text.startswith("unix:"):
-            path = text[5:]
-            path = path[2:] if path.startswith("//") else path
-            if not path:
-                raise ValueError(f"{text!r} has no socket path: write unix:/path/of/socket")
-            return cls("localhost", 0, path)
-        tls = text.startswith("https://")
-        parts = urlsplit(text if tls or text.startswith("http://") else f"//{text}")
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-        if not parts.hostname or port is None or parts.path not in ("", "/") or parts.query or parts.username:
-            raise ValueError(f"{text!r} is not an address: write host:port, unix:/path or https://host")
-        return cls(parts.hostname, port, tls=tls)
-
-    @property
-    def authority(self) -> str:
-        """Host and port for the :authority field of requests."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}" if self.port else host
 
 
 class Channel:

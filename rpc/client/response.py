@@ -66,7 +66,7 @@ class Response:
         supported = content_type in ("application/grpc", "application/grpc+proto")
         if not supported and "grpc-status" not in fields:  # grpclib sends refusals without a content type
             raise GRPCError(Status.UNKNOWN, f"content type {content_type[:60]!r} instead of application/grpc")
-        if fields.get("grpc-encoding", "identity") not in ("identity", "gzip"):
+        if fields.get("grpc-encoding", "identity") not in ("identity", *codec.COMPRESSIONS):
             raise GRPCError(Status.INTERNAL, "the server uses a compression that was not offered")
         return None if self._head is self._trailers else codec.decode(self._head)
 

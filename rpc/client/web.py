@@ -1,11 +1,11 @@
-"""Client of unary calls over gRPC-Web, on any HTTP client: for programs that do not run on Trio.
+"""Client of calls over gRPC-Web, on any HTTP client: for programs that do not run on Trio.
 
-A call is one HTTP request, so it passes every proxy. `WebChannel` waits only in its `HttpClient`.
+A call is one HTTP request, so it passes every proxy. A channel waits only in its HTTP client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol
 
@@ -15,9 +15,9 @@ from grpclib.exceptions import GRPCError
 from grpclib.metadata import decode_grpc_message
 
 from rpc import metadata as codec
-from rpc.access.auth import API_KEY
-from rpc.client.credentials import authenticate
-from rpc.http.grpc_web import Content, MalformedError, split_frames
+from rpc.access.credential_types import API_KEY
+from rpc.client.sign_in import authenticate
+from rpc.http.grpc_web import TRAILERS, Content, MalformedError, fields_of, frames, split_frames
 from rpc.status import of_http
 
 _HEADERS: Final = (
@@ -36,6 +36,19 @@ class HttpClient(Protocol):
         """Send a request; return the status, the header fields with names in lower case, and the whole body.
 
         Raises GRPCError (UNAVAILABLE) if there is no answer, and RESOURCE_EXHAUSTED for one that is too large.
+        """
+        ...
+
+
+class StreamingHttpClient(HttpClient, Protocol):
+    """Also sends requests whose answers are read while they arrive."""
+
+    async def open(
+        self, path: str, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[int, Mapping[str, str], AsyncIterator[bytes]]:
+        """Send a request; return the status, the header fields with names in lower case, and the parts of the body.
+
+        This and the iterator raise GRPCError (UNAVAILABLE) if the connection is lost.
         """
         ...
 
@@ -66,9 +79,14 @@ class WebChannel:
         credentials: bool = True,
     ) -> WebCall:
         """Return a call of the method `name`; see `rpc.client.channel.Channel.request`."""
-        if cardinality is not Cardinality.UNARY_UNARY:
+        call = self._call(cardinality)
+        if call is None:
             raise GRPCError(Status.UNIMPLEMENTED, f"{name} is a stream, which this client does not support")
-        return WebCall(self, name, reply_type, codec.encode(metadata), credentials=credentials)
+        return call(self, name, reply_type, codec.encode(metadata), credentials=credentials)
+
+    def _call(self, cardinality: Cardinality) -> type[WebCall] | None:
+        """Return the class of calls of a kind; None if this channel has none."""
+        return WebCall if cardinality is Cardinality.UNARY_UNARY else None
 
     async def authorization(self) -> Sequence[tuple[str, str]]:
         """Return the header fields with the token; signs in if there is none. Concurrent first calls each sign in."""
@@ -85,6 +103,17 @@ class WebChannel:
         return bool(headers)
 
 
+class StreamingWebChannel(WebChannel):
+    """A WebChannel that also has calls with a stream of results. A stream of requests is UNIMPLEMENTED."""
+
+    def __init__(self, http: StreamingHttpClient, key_id: str = "", key: str = "") -> None:
+        super().__init__(http, key_id, key)
+        self.streams = http
+
+    def _call(self, cardinality: Cardinality) -> type[WebCall] | None:
+        return WebStream if cardinality is Cardinality.UNARY_STREAM else super()._call(cardinality)
+
+
 class WebCall:
     """One unary call, with the methods of grpclib's client stream that `ApiClient` uses."""
 
@@ -97,7 +126,7 @@ class WebCall:
         self._headers = headers
         self._credentials = credentials
         self._body = b""
-        self.initial_metadata: Any = None  # HTTP fields are not kept
+        self.initial_metadata: codec.Metadata | None = None  # with the fields of HTTP, once the answer has begun
 
     async def __aenter__(self) -> WebCall:
         return self
@@ -126,29 +155,72 @@ class WebCall:
     async def _exchange(self, authorization: Sequence[tuple[str, str]]) -> Any:
         headers = [*_HEADERS, *self._headers, *authorization]
         code, fields, body = await self._channel.http.post(self._path, headers, self._body)
-        if code != 200 and "grpc-status" not in fields:
-            raise GRPCError(of_http(str(code)), f"the server answered with HTTP status {code}")
+        self._begin(code, fields)
         try:
             messages, trailers = split_frames(body)
         except MalformedError as error:
             # A proxy that lost its server sends a page, or a part of the answer.
             raise GRPCError(Status.UNAVAILABLE, f"the answer is not one of gRPC-Web: {error}") from None
-        outcome = trailers or fields
-        if "grpc-status" not in outcome:
-            raise GRPCError(Status.UNAVAILABLE, "the answer was cut off")
-        status = _status(outcome["grpc-status"])
-        if status is not Status.OK:
-            text = decode_grpc_message(outcome.get("grpc-message", ""))
-            details = codec.decode_details(status, text, outcome.get(codec.DETAILS_KEY))
-            raise GRPCError(status, text, details)
+        _raise_for(trailers or fields)
         if len(messages) != 1:
             raise GRPCError(Status.INTERNAL, f"the answer has {len(messages)} messages instead of one")
+        return self._parsed(messages[0])
+
+    def _begin(self, code: int, fields: Mapping[str, str]) -> None:
+        if code != 200 and "grpc-status" not in fields:
+            raise GRPCError(of_http(str(code)), f"the server answered with HTTP status {code}")
+        self.initial_metadata = codec.decode(list(fields.items()))
+
+    def _parsed(self, message: bytes) -> Any:
         try:
-            return self._reply_type.FromString(messages[0])
+            return self._reply_type.FromString(message)
         except DecodeError:
             raise GRPCError(
                 Status.INTERNAL, f"the message of the answer is not a {self._reply_type.__name__}"
             ) from None
+
+
+class WebStream(WebCall):
+    """One call with a stream of results. `recv_message` returns None after the last one."""
+
+    _results: AsyncIterator[Any] | None = None
+
+    async def recv_message(self) -> Any:
+        """Return the next result; the first call sends the request. UNAVAILABLE if the connection is lost."""
+        if self._results is None:
+            self._results = await super().recv_message()
+        return await anext(self._results, None)
+
+    async def _exchange(self, authorization: Sequence[tuple[str, str]]) -> Any:
+        assert isinstance(self._channel, StreamingWebChannel)
+        headers = [*_HEADERS, *self._headers, *authorization]
+        code, fields, parts = await self._channel.streams.open(self._path, headers, self._body)
+        self._begin(code, fields)
+        if "grpc-status" in fields:  # an error without results has no body
+            _raise_for(fields)
+        return self._results_of(parts)
+
+    async def _results_of(self, parts: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        trailers: Mapping[str, str] = {}
+        try:
+            async for flag, payload in frames(parts):
+                if flag == TRAILERS:
+                    trailers = fields_of(payload)
+                else:
+                    yield self._parsed(payload)
+        except MalformedError as error:
+            raise GRPCError(Status.UNAVAILABLE, f"the answer is not one of gRPC-Web: {error}") from None
+        _raise_for(trailers)
+
+
+def _raise_for(outcome: Mapping[str, str]) -> None:
+    if "grpc-status" not in outcome:
+        raise GRPCError(Status.UNAVAILABLE, "the answer was cut off")
+    status = _status(outcome["grpc-status"])
+    if status is not Status.OK:
+        text = decode_grpc_message(outcome.get("grpc-message", ""))
+        details = codec.decode_details(status, text, outcome.get(codec.DETAILS_KEY))
+        raise GRPCError(status, text, details)
 
 
 def _status(text: str) -> Status:

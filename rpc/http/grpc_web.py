@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rpc.carrier import Headers, MutableHeaders
+if TYPE_CHECKING:
+    from rpc.carrier import Headers, MutableHeaders
 
 
 class Content(Enum):
@@ -23,6 +24,9 @@ CONTENT_TYPES: Final[Mapping[str, Content]] = {
     f"{content.value}{subtype}": content for content in Content for subtype in ("", "+proto")
 }
 """Supported content types; others are not gRPC, or gRPC with an unsupported encoding."""
+
+TRAILERS: Final = 0x80  # flag of the last frame
+MAX_FRAME: Final = 64 * 1024**2  # bytes of a message in a stream of results
 
 _EXPOSED: Final = (
     "access-control-expose-headers",
@@ -99,7 +103,7 @@ def trailers_frame(status: int, extra: Headers) -> bytes:
     """Encode the last frame of a gRPC-Web response: flag 0x80, length, and the trailers in HTTP/1.1 syntax."""
     text = f"grpc-status: {status}\r\n" + "".join(f"{key}: {value}\r\n" for key, value in extra)
     payload = text.encode("latin-1")
-    return b"\x80" + len(payload).to_bytes(4, "big") + payload
+    return bytes([TRAILERS]) + len(payload).to_bytes(4, "big") + payload
 
 
 class MalformedError(ValueError):
@@ -116,15 +120,38 @@ def split_frames(body: bytes) -> tuple[list[bytes], dict[str, str]]:
         payload = body[start + 5 : start + 5 + size]
         if start + 5 > len(body) or len(payload) < size:
             raise MalformedError("the last frame is not complete")
-        if flag == 0x80:
-            lines = payload.decode("latin-1").split("\r\n")
-            trailers = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-        elif flag == 0:
-            messages.append(payload)
+        if _checked(flag) == TRAILERS:
+            trailers = fields_of(payload)
         else:
-            raise MalformedError(f"a frame has the unknown flag {flag:#x}")
+            messages.append(payload)
         start += 5 + size
     return messages, trailers
+
+
+async def frames(parts: AsyncIterable[bytes]) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield the flag and the payload of each frame when it is complete. MalformedError."""
+    received = bytearray()
+    async for part in parts:
+        received += part
+        while len(received) >= 5 and len(received) >= 5 + (size := int.from_bytes(received[1:5], "big")):
+            yield _checked(received[0]), bytes(received[5 : 5 + size])
+            del received[: 5 + size]
+        if len(received) >= 5 and int.from_bytes(received[1:5], "big") > MAX_FRAME:
+            raise MalformedError(f"a frame has more than {MAX_FRAME >> 20} MiB")
+    if received:
+        raise MalformedError("the last frame is not complete")
+
+
+def fields_of(payload: bytes) -> dict[str, str]:
+    """Return the fields of a trailers frame by name in lower case."""
+    lines = payload.decode("latin-1").split("\r\n")
+    return {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _checked(flag: int) -> int:
+    if flag not in (0, TRAILERS):
+        raise MalformedError(f"a frame has the unknown flag {flag:#x}")
+    return flag
 
 
 def to_text(data: bytes | bytearray) -> bytes:

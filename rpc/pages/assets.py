@@ -6,19 +6,19 @@ Files are read when they are first needed and then kept, with a compressed form 
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import trio
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rpc.pages import words
+from rpc.pages.compression import LEAST, compress
 
 TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css; charset=utf-8",
@@ -30,8 +30,6 @@ TYPES: Final[Mapping[str, str]] = {
 SHARED: Final = Path(__file__).parent / "static"
 BUILT: Final = SHARED / "built"
 """Folder of what `web/` builds; it is checked in."""
-LEAST: Final = 1024  # bytes of a file that is worth compressing
-PIECE: Final = 1 << 15  # bytes that take about 5 ms on a Raspberry Pi 4
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
@@ -101,14 +99,29 @@ class Assets:
         return islands
 
 
-async def compress(data: bytes) -> bytes:
-    """Return `data` in the format of gzip. Other tasks run between pieces, so that no event loop is held up."""
-    compressor = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    pieces = []
-    for start in range(0, len(data), PIECE):
-        pieces.append(compressor.compress(data[start : start + PIECE]))
-        await trio.lowlevel.checkpoint()
-    return b"".join((*pieces, compressor.flush()))
+class _Compiled(BytecodeCache):
+    """Compiled templates, shared by all environments of the process."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], Any] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED: Final = _Compiled()
+
+
+def compilers(jinja: Environment) -> list[Callable[[], object]]:
+    """Return functions that compile each template of an environment, for all environments of the process.
+
+    Call them in a thread before the first page: a template takes up to 0.1 s, for which it would hold up the event
+    loop.
+    """
+    return [partial(jinja.get_template, name) for name in jinja.list_templates()]
 
 
 def environment(templates: Sequence[Path], assets: Assets) -> Environment:
@@ -120,6 +133,7 @@ def environment(templates: Sequence[Path], assets: Assets) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        bytecode_cache=_COMPILED,
     )
     filters = (
         words.short, words.api, words.kind, words.model_word, words.dom_id, words.href, words.shorten,

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.call import Router
 from rpc.carrier import Peer
 

@@ -30,6 +30,6 @@ class Options:
     shared_dir: Path | None = None  # static files of the pages that replace the built-in ones
     mdns: bool = False  # true by default on the command line (-disable-mdns)
     hardware: str = "linux"  # family of hardware, see runtime.engine.hardware
-    webrtc: bool = True  # answer offers of WebRTC connections through the cloud
+    webrtc: bool = True  # answer offers of WebRTC connections, of own pages and through the cloud
     ready_fd: int | None = None  # descriptor to notify when the RPC port is open: MACHINE_READY_FD
     address_file: Path | None = None  # written while the RPC port is open: MACHINE_ADDRESS_FILE

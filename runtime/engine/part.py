@@ -18,6 +18,7 @@ from schema.document.machine import MachineDocument
 
 if TYPE_CHECKING:
     from rpc.call import Router
+    from runtime.engine.metrics.history import History
     from uplink.certificate import CloudCertificate
     from uplink.dial import CloudAddress
 
@@ -56,6 +57,7 @@ class PartContext:
     hardware: Hardware
     tracer: Tracer
     sample: Callable[[], dict[str, float]]  # everything that the machine counts, now
+    history: History  # of the samples
     cloud: CloudAccess | None  # None on a machine that was started without a cloud
     instance: str  # tells this process from other machines, for those that have it as a remote
     log: structlog.stdlib.BoundLogger

@@ -64,7 +64,7 @@ _PATH: Final = AbsolutePath()
     metavar="FAMILY",
     help="Hardware for drivers: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@switch("webrtc", "Let clients connect by WebRTC through the cloud.", default=True)
+@switch("webrtc", "Let own pages, and clients through the cloud, connect by WebRTC.", default=True)
 def command(**options: Any) -> None:
     """Run a machine: its components, its services, and the server through which clients use them.
 

@@ -20,6 +20,7 @@ from runtime.engine.calls.spans import Tracer
 from runtime.engine.calls.stop import stop_resources
 from runtime.engine.calls.traffic import Traffic
 from runtime.engine.lifecycle import Lifecycle
+from runtime.engine.metrics.history import History
 from runtime.engine.metrics.sample import Sampler
 from runtime.engine.nodes import Bench
 from runtime.engine.options import Options
@@ -74,6 +75,7 @@ class Machine:
         self.tunnels = Tunnels()
         self.instance = str(uuid.uuid4())  # identifies this process to machines that have it as a remote
         self.sample = Sampler(graph, self.roster, self.traffic, self.pids).sample
+        self.history = History()
         self.status = Report(
             graph, self.roster, self.traffic, self.lifecycle, self.configured, self.endpoint, self.parts, self.reason
         ).status
@@ -103,6 +105,7 @@ class Machine:
             hardware=self.bench.hardware,
             tracer=self.traffic.calls.tracer,
             sample=self.sample,
+            history=self.history,
             cloud=self.cloud,
             instance=self.instance,
             log=self.log,

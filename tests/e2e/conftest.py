@@ -9,6 +9,14 @@ import trustme
 
 from tests.e2e.harness import Server
 from tests.e2e.sdk.machine import document
+from tests.preloaded import installed
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    """Start the programs of these tests from a process that has imported them."""
+    with installed():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

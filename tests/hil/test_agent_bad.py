@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import real, write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
-from tests.scope import RIG, on_demand
+from tests.scope import RIG, on_demand, selected
 
 WATCHDOG = 10  # seconds, for the unit of the agent
 GARBAGE = "/opt/machine/home/garbage"
@@ -93,8 +92,8 @@ async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: 
             await device.settled(name, "1.0.0")
         cases = [name for name, case in CASES.items() if case.program == program]
         for number, name in enumerate(cases, start=2):
-            if CASES[name].also and not os.environ.get("MACHINE_HIL_ALL"):
-                print(f"{name}: left to {CASES[name].also}; MACHINE_HIL_ALL=yes tests it here, too")
+            if CASES[name].also and not selected(RIG):
+                print(f"{name}: left to {CASES[name].also}; {RIG}=yes tests it here, too")
                 continue
             await ends(device, tmp_path, name, f"{number}.0.0")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -19,14 +18,13 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
 JOURNALD = "/etc/systemd/journald.conf.d/80-machine-agent.conf"
 SENSOR = {"components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake", "attributes": {}}]}
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("MACHINE_HIL_ALL"), reason="how-tos of the agent take 60 s in a guest: set MACHINE_HIL_ALL"
-)
+pytestmark = on_demand(60, RIG)
 
 
 @pytest.fixture(scope="module")

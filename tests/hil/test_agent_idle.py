@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 IDLE = 100  # seconds
 
@@ -27,7 +27,7 @@ def machine(_source: str) -> Iterator[VirtualMachine]:
         yield machine
 
 
-@pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="measures for 100 s: set MACHINE_HIL_ALL=yes")
+@on_demand(100, RIG)
 async def test_idle_figures_below_systemd(guest: Guest, tmp_path: Path) -> None:
     async with joined(guest, tmp_path) as device:
         await device.install(*[write(tmp_path, program, "1.0.0") for program in PROGRAMS])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 STARTS = "/root/starts"
 EXITS = f"echo begins >&2; cut -d ' ' -f 1 /proc/uptime >> {STARTS}\nexit 3\n"
@@ -44,7 +44,7 @@ async def starts(device: Device, count: int, limit: float) -> list[float]:
     return seen[:count]
 
 
-@pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 75 s: set MACHINE_HIL_ALL=yes")
+@on_demand(75, RIG)
 async def test_the_pauses_of_a_server_that_always_exits(guest: Guest, tmp_path: Path) -> None:
     releases = write(tmp_path, AGENT, "1.0.0"), write(tmp_path, SERVER, "1.0.0", EXITS)
     async with joined(guest, tmp_path) as device:

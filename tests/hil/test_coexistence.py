@@ -11,10 +11,11 @@ import trio
 
 from tests.hil.rig.guest import Guest
 from tests.hil.test_network import Device, running
+from tests.scope import RIG, on_demand
 
 pytestmark = [
     pytest.mark.systemd,
-    pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 60 s: set MACHINE_HIL_ALL=yes"),
+    on_demand(60, RIG),
 ]
 
 ROUTER: Final = "192.0.2.1"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,8 +16,9 @@ from tests.hil.rig.air import Air, FetchError, Phone, Response
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant, PlantError
 from tests.hil.test_network import HOME, PASSPHRASE, PORTAL, Device, running, settings_of, until_runs
+from tests.scope import RIG, on_demand
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 4 min: set MACHINE_HIL_ALL=yes")
+pytestmark = on_demand(240, RIG)
 
 EVIL: Final = json.dumps({"cloud": {"id": "part", "secret": "evil", "app_address": "http://evil.example"}})
 MAX_GROWTH: Final = 16 * 1024

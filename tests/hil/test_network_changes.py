@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,10 +16,11 @@ from tests.hil.rig.plant import Plant
 from tests.hil.test_network import HOME, PASSPHRASE, PORTAL, Device, fill, until_runs
 from tests.hil.test_network_faults import BACKUP, clock, managed, row, settings, until, until_proved, until_said, wifi
 from tests.hil.test_wifi_enterprise import FOLDER, HOSTAPD, PASSWORD, SERVER, USERS, certificate, made, private_key
+from tests.scope import RIG, on_demand
 
 __all__ = ["clock"]
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 22 min: set MACHINE_HIL_ALL=yes")
+pytestmark = on_demand(1320, RIG)
 
 INTERNET = "203.0.113.1"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -16,8 +15,9 @@ from tests.hil.rig.air import AccessPoint, Air, Uplink
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.test_network import HOME, PASSPHRASE, Device, running, until_runs
+from tests.scope import RIG, on_demand
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 14 min: set MACHINE_HIL_ALL=yes")
+pytestmark = on_demand(840, RIG)
 
 BACKUP = "backup"
 LIMIT = 150.0

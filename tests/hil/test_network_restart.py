@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tests.hil.rig.air import Air
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 HOME, PASSPHRASE = "home", "correct horse"
 INTERVAL = 0.1
@@ -26,7 +26,7 @@ INTERVAL = 0.1
 LONGEST = 5
 """Pings in a row that may be lost: a scan of all channels interrupts the traffic for a moment."""
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 60 s: set MACHINE_HIL_ALL=yes")
+pytestmark = on_demand(60, RIG)
 
 
 @pytest.fixture(scope="module")

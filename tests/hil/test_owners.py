@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from tests.hil.test_network import running, until_runs
 from tests.scope import RIG, on_demand
 
 pytestmark = pytest.mark.systemd
-slow = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 30 s: set MACHINE_HIL_ALL=yes")
+slow = on_demand(30, RIG)
 
 WIRED = """[Match]
 Name=eth7

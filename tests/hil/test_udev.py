@@ -19,7 +19,8 @@ RULES = "/etc/udev/rules.d/70-machine.rules"
 
 
 async def owner(guest: Guest, path: str) -> str:
-    return (await guest.run(["stat", "-L", "-c", "%G %a", path])).stdout.strip()
+    """Return group and mode of a device after udev has processed every device."""
+    return (await guest.run(f"udevadm settle; stat -L -c '%G %a' {path}")).stdout.strip()
 
 
 async def links(guest: Guest) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from typing import Any
 
 import msgspec
@@ -85,7 +84,7 @@ async def wifi(guest: Guest) -> Wifi:
     return await wifi_of(guest)
 
 
-slow = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 15 to 90 s: set MACHINE_HIL_ALL=yes")
+slow = on_demand(90, RIG)
 BOTH = {"wpa_key_mgmt": "SAE WPA-PSK", "ieee80211w": "1", "wpa_passphrase": PASSPHRASE}
 
 

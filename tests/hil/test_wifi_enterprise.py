@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,10 +18,11 @@ from netmgr.wifi.network import SYSTEM_AUTHORITIES
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.test_wifi import HOME, Wifi, wifi
+from tests.scope import RIG, on_demand
 
 __all__ = ["wifi"]
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes a minute: set MACHINE_HIL_ALL=yes")
+pytestmark = on_demand(60, RIG)
 
 FOLDER = "/run/eap"
 SERVER = "radius.example.org"

@@ -6,12 +6,13 @@ Its coroutines run on `BlockingHttp`, where they never suspend, so they need nei
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from rpc.client.blocking import run_blocking
 from training.client.client import TrainingClient, client_over
 from training.client.http import BlockingHttp
 from training.client.job import PATIENCE, Job
@@ -24,17 +25,6 @@ from training.jobs.submission import ModelType
 T = TypeVar("T")
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never suspends; RuntimeError if it does."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    coroutine.close()
-    raise RuntimeError("a coroutine of the blocking client waits for an event loop")
-
-
 def iterate(items: AsyncIterator[T]) -> Iterator[T]:
     """Yield the items of an asynchronous iterator that never suspends."""
 
@@ -44,7 +34,7 @@ def iterate(items: AsyncIterator[T]) -> Iterator[T]:
         except StopAsyncIteration:
             return None
 
-    while (item := run(following())) is not None:
+    while (item := run_blocking(following())) is not None:
         yield item[0]
 
 
@@ -69,15 +59,15 @@ class BlockingJob:
 
     def get(self) -> TrainingJob:
         """See `Job.get`."""
-        return run(self._job.get())
+        return run_blocking(self._job.get())
 
     def cancel(self) -> None:
         """See `Job.cancel`."""
-        run(self._job.cancel())
+        run_blocking(self._job.cancel())
 
     def delete(self) -> None:
         """See `Job.delete`."""
-        run(self._job.delete())
+        run_blocking(self._job.delete())
 
     def events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Event]:
         """See `Job.events`."""
@@ -89,16 +79,16 @@ class BlockingJob:
 
     def wait(self, *, show: bool = False, file: TextIO | None = None, patience: float = PATIENCE) -> BlockingJob:
         """See `Job.wait`."""
-        run(self._job.wait(show=show, file=file, patience=patience))
+        run_blocking(self._job.wait(show=show, file=file, patience=patience))
         return self
 
     def download(self, folder: str | Path) -> list[Path]:
         """See `Job.download`."""
-        return run(self._job.download(folder))
+        return run_blocking(self._job.download(folder))
 
     def report(self) -> Report | None:
         """See `Job.report`."""
-        return run(self._job.report())
+        return run_blocking(self._job.report())
 
 
 class BlockingTrainingClient:
@@ -113,7 +103,7 @@ class BlockingTrainingClient:
 
     def call(self, service: str, method: str, **fields: Any) -> Any:
         """See `Operations.call`."""
-        return run(self._client.call(service, method, **fields))
+        return run_blocking(self._client.call(service, method, **fields))
 
     def submit_training_job(
         self,
@@ -127,7 +117,7 @@ class BlockingTrainingClient:
         """See `TrainingClient.submit_training_job`."""
         client = self._client
         return BlockingJob(
-            run(client.submit_training_job(org_id, dataset_id, model_name, model_version, model_type, tags))
+            run_blocking(client.submit_training_job(org_id, dataset_id, model_name, model_version, model_type, tags))
         )
 
     def submit_custom_training_job(
@@ -144,61 +134,61 @@ class BlockingTrainingClient:
         submitted = self._client.submit_custom_training_job(
             org_id, dataset_id, registry_item_id, registry_item_version, model_name, model_version, arguments
         )
-        return BlockingJob(run(submitted))
+        return BlockingJob(run_blocking(submitted))
 
     def get_training_job(self, id: str) -> TrainingJob:  # noqa: A002 - name of the published parameter
         """See `Operations.get_training_job`."""
-        return run(self._client.get_training_job(id))
+        return run_blocking(self._client.get_training_job(id))
 
     def list_training_jobs(self, org_id: str, training_status: State | None = None) -> list[TrainingJob]:
         """See `Operations.list_training_jobs`."""
-        return run(self._client.list_training_jobs(org_id, training_status))
+        return run_blocking(self._client.list_training_jobs(org_id, training_status))
 
     def list_training_jobs_page(
         self, org_id: str, training_status: State | None = None, before: int = 0, limit: int = 0
     ) -> tuple[list[TrainingJob], int]:
         """See `Operations.list_training_jobs_page`."""
-        return run(self._client.list_training_jobs_page(org_id, training_status, before, limit))
+        return run_blocking(self._client.list_training_jobs_page(org_id, training_status, before, limit))
 
     def cancel_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
         """See `Operations.cancel_training_job`."""
-        run(self._client.cancel_training_job(id))
+        run_blocking(self._client.cancel_training_job(id))
 
     def delete_completed_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
         """See `Operations.delete_completed_training_job`."""
-        run(self._client.delete_completed_training_job(id))
+        run_blocking(self._client.delete_completed_training_job(id))
 
     def get_training_job_logs(self, id: str) -> list[tuple[datetime, str, str]]:  # noqa: A002 - published name
         """See `Operations.get_training_job_logs`."""
-        return run(self._client.get_training_job_logs(id))
+        return run_blocking(self._client.get_training_job_logs(id))
 
     def create_dataset(self, name: str, organization_id: str) -> str:
         """See `Operations.create_dataset`."""
-        return run(self._client.create_dataset(name, organization_id))
+        return run_blocking(self._client.create_dataset(name, organization_id))
 
     def list_datasets_by_organization_id(self, organization_id: str) -> list[dict[str, Any]]:
         """See `Operations.list_datasets_by_organization_id`."""
-        return run(self._client.list_datasets_by_organization_id(organization_id))
+        return run_blocking(self._client.list_datasets_by_organization_id(organization_id))
 
     def rename_dataset(self, id: str, name: str) -> None:  # noqa: A002 - name of the published parameter
         """See `Operations.rename_dataset`."""
-        run(self._client.rename_dataset(id, name))
+        run_blocking(self._client.rename_dataset(id, name))
 
     def delete_dataset(self, id: str) -> None:  # noqa: A002 - name of the published parameter
         """See `Operations.delete_dataset`."""
-        run(self._client.delete_dataset(id))
+        run_blocking(self._client.delete_dataset(id))
 
     def add_binary_data_to_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
         """See `Operations.add_binary_data_to_dataset_by_ids`."""
-        run(self._client.add_binary_data_to_dataset_by_ids(binary_ids, dataset_id))
+        run_blocking(self._client.add_binary_data_to_dataset_by_ids(binary_ids, dataset_id))
 
     def remove_binary_data_from_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
         """See `Operations.remove_binary_data_from_dataset_by_ids`."""
-        run(self._client.remove_binary_data_from_dataset_by_ids(binary_ids, dataset_id))
+        run_blocking(self._client.remove_binary_data_from_dataset_by_ids(binary_ids, dataset_id))
 
     def add_tags_to_binary_data_by_ids(self, tags: Sequence[str], binary_ids: Sequence[str]) -> None:
         """See `Operations.add_tags_to_binary_data_by_ids`."""
-        run(self._client.add_tags_to_binary_data_by_ids(tags, binary_ids))
+        run_blocking(self._client.add_tags_to_binary_data_by_ids(tags, binary_ids))
 
 
 @contextmanager
@@ -210,4 +200,4 @@ def connect_blocking(
     try:
         yield BlockingTrainingClient(client_over(http, key_id, key))
     finally:
-        run(http.close())
+        run_blocking(http.close())

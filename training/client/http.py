@@ -19,7 +19,7 @@ import httpcore
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.client.channel import Target
+from rpc.client.target import Target
 from rpc.network.tls import MACHINE_AUTHORITY, client_context
 from schema.errors import ErrorKind, MachineError
 

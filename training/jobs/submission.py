@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -84,10 +84,23 @@ def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, .
     return tuple(labels)
 
 
-def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> int:
-    """Return the number of pictures to train from; PRECONDITION with every shortfall."""
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Numbers of pictures. What has a label is the picture, or for object detection one of its boxes."""
+
+    total: int
+    labelled: int  # with any label
+    suggested: int  # without a label, but with suggestions of a model
+    used: int  # with a label of the job
+    ambiguous: int  # with several labels of the job
+    by_label: Mapping[str, int]  # also of labels that are not of the job
+    malformed: int = 0  # with a box that is not valid
+
+
+def examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> Examples:
+    """Count pictures for a job."""
     detection = model_type is ModelType.OBJECT_DETECTION
-    label_set, examples, others = frozenset(labels), Counter[str](), Counter[str]()
+    label_set, by_label = frozenset(labels), Counter[str]()
     total = labelled = suggested = ambiguous = used = malformed = 0
     for picture in pictures:
         names = frozenset(box.label for box in picture.boxes) if detection else picture.labels
@@ -98,14 +111,22 @@ def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pictu
         used += bool(chosen)
         ambiguous += len(chosen) > 1
         malformed += not all(box.valid for box in picture.boxes)
-        examples.update(chosen)
-        others.update(names - label_set)
-    shortfalls = _too_few_pictures(total, labelled, MIN_DETECTION if detection else 1)
+        by_label.update(names)
+    return Examples(total, labelled, suggested, used, ambiguous, dict(by_label), malformed)
+
+
+def check(model_type: ModelType, labels: Sequence[str], counted: Examples) -> int:
+    """Return the number of pictures to train from; PRECONDITION with every shortfall."""
+    detection = model_type is ModelType.OBJECT_DETECTION
+    others = Counter({label: count for label, count in counted.by_label.items() if label not in frozenset(labels)})
+    used, ambiguous, suggested, malformed = counted.used, counted.ambiguous, counted.suggested, counted.malformed
+    shortfalls = _too_few_pictures(counted.total, counted.labelled, MIN_DETECTION if detection else 1)
     if shortfalls and suggested:
         shortfalls.append(f"{suggested} of the others have suggestions of a model that nobody has confirmed")
-    lacking = [(label, examples[label]) for label in labels if examples[label] < MIN_EXAMPLES]
+    number_of = {label: counted.by_label.get(label, 0) for label in labels}
+    lacking = [(label, count) for label, count in number_of.items() if count < MIN_EXAMPLES]
     shortfalls += [
-        f"the label {label[:60]!r} has {_pictures(count)}, {MIN_EXAMPLES - count} too few"
+        f"the label {label[:60]!r} has {_pictures(count)}, {MIN_EXAMPLES - count} more needed"
         for label, count in lacking[:SHOWN]
     ]
     if len(lacking) > SHOWN:
@@ -145,8 +166,8 @@ def _pictures(count: int) -> str:
 
 def _too_few_pictures(total: int, labelled: int, least: int) -> list[str]:
     if total < least:
-        return [f"it has {_pictures(total)}, {least - total} too few"]
+        return [f"it has {_pictures(total)}, {least - total} more needed"]
     needed = math.ceil(MIN_LABELLED * total)
     if labelled < needed:
-        return [f"{labelled} of {total} pictures are labelled, {needed - labelled} too few"]
+        return [f"{labelled} of {total} pictures are labelled, {needed - labelled} more needed"]
     return []

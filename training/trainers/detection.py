@@ -242,11 +242,11 @@ class _Training:
     def _data(
         self, session: Any, backbone: backbones.Backbone, training: Sequence[Boxed], cells: int
     ) -> tuple[fitting.Data, list[tuple[Any, Any]]]:
-        """Return maps and targets of copies of the pictures, and mean and deviation of each map's channels."""
+        """Return maps and boxes of copies of the pictures, and mean and deviation of each map's channels."""
         arrays = self._arrays
         copies = copies_of(len(training))
         total = copies * len(training)
-        goals: list[dict[str, Any]] = []
+        shown: list[Sequence[Box]] = []  # boxes of each copy
         maps: list[Any] = []
         for index, picture in enumerate(training):
             whole, _ = opened(picture.path)
@@ -256,17 +256,16 @@ class _Training:
                 rows = session.run(None, {"image": sized(arrays, image, backbone)})
                 maps = maps or [arrays.empty((total, *row.shape[1:]), arrays.float16) for row in rows]
                 for values, row in zip(maps, rows, strict=True):
-                    values[len(goals)] = row[0]
-                goals.append(targets.target(arrays, boxes, self._labels, cells))
+                    values[len(shown)] = row[0]
+                shown.append(tuple(boxes))
             if self._stopping:
                 raise InterruptedError
             if (index + 1) % max(1, len(training) // 10) == 0:
                 say(report(Progress(PREPARATION * (index + 1) // len(training), 100 * self._share)))
                 say(f"{(index + 1) * copies} of {total} pictures prepared")
         scaling = [standardize(arrays, values) for values in maps]
-        columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
         importance = importance_of(arrays, training, self._labels)
-        return fitting.Data(tuple(maps), **columns, importance=importance), scaling
+        return fitting.Data(tuple(maps), shown, self._labels, cells, importance), scaling
 
     # ---- fitting
 

@@ -1,12 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { Commander } from '../src/control/commander';
 
+const settled = (): Promise<void> => new Promise((resolve) => { setTimeout(resolve); });
+
 /** A machine that answers when the test says so. */
 class Slow {
   readonly said: string[] = [];
   private readonly answers: (() => void)[] = [];
 
-  readonly commander = new Commander<number>(
+  readonly commander = new Commander<number, void>(
+    () => Promise.resolve(),
     (value) => this.call(`set ${value}`),
     () => this.call('stop'),
     (error) => { this.said.push(`failed ${String(error)}`); },
@@ -19,14 +22,16 @@ class Slow {
 
   async answer(): Promise<void> {
     this.answers.shift()?.();
-    await new Promise((resolve) => { setTimeout(resolve); });
+    await settled();
   }
 }
 
 describe('commands', () => {
   it('has one on its way and keeps only the newest', async () => {
     const slow = new Slow();
-    for (const value of [1, 2, 3]) slow.commander.command(value);
+    slow.commander.command(1);
+    await settled();
+    for (const value of [2, 3]) slow.commander.command(value);
     expect(slow.said).toEqual(['set 1']);
     await slow.answer();
     expect(slow.said).toEqual(['set 1', 'set 3']);
@@ -36,7 +41,8 @@ describe('commands', () => {
 
   it('goes on after an error', async () => {
     const said: string[] = [];
-    const commander = new Commander<number>(
+    const commander = new Commander<number, void>(
+      () => Promise.resolve(),
       async (value) => { if (value === 1) throw new Error('no'); said.push(`set ${value}`); await Promise.resolve(); },
       () => Promise.resolve(),
       (error) => { said.push(String(error)); },
@@ -53,6 +59,7 @@ describe('a stop', () => {
     const slow = new Slow();
     slow.commander.command(1);
     slow.commander.command(2);
+    await settled();
     const stopped = slow.commander.stop();
     expect(slow.said).toEqual(['set 1', 'stop']);
     await slow.answer(); // set 1 arrives after the stop
@@ -73,6 +80,7 @@ describe('a stop', () => {
   it('does not stop what a person commands after it', async () => {
     const slow = new Slow();
     slow.commander.command(1);
+    await settled();
     const stopped = slow.commander.stop();
     slow.commander.command(2); // waits for command 1
     await slow.answer();
@@ -82,7 +90,27 @@ describe('a stop', () => {
   });
 
   it('tells the caller if it could not be sent', async () => {
-    const commander = new Commander<number>(() => Promise.resolve(), () => Promise.reject(new Error('gone')), () => undefined);
+    const commander = new Commander<number, void>(() => Promise.resolve(), () => Promise.resolve(), () => Promise.reject(new Error('gone')), () => undefined);
     await expect(commander.stop()).rejects.toThrow('gone');
+  });
+
+  it('before the session has started sends no command at all', async () => {
+    const said: string[] = [];
+    let start = (): void => undefined;
+    const commander = new Commander<number, string>(
+      () => new Promise((resolve) => { start = () => { resolve('session'); }; }),
+      async (value, session) => { said.push(`set ${value} in ${session}`); await Promise.resolve(); },
+      async () => { said.push('stop'); await Promise.resolve(); },
+      () => undefined,
+    );
+    commander.command(1);
+    const stopped = commander.stop();
+    start();
+    await stopped;
+    commander.command(2);
+    await settled();
+    start();
+    await settled();
+    expect(said).toEqual(['stop', 'stop', 'set 2 in session']);
   });
 });

@@ -3,7 +3,7 @@ import { csvOf } from '../src/plot/csv';
 import { bucketText, description } from '../src/plot/describe';
 import { fixed, isLive, lengthText, moved, pauseOf, scaled, spanAt, tickTexts, timeText } from '../src/plot/ranges';
 import { answerOf, chartsOf, extremes, hasBand, isolated, nextIndex, withGaps, type Answer, type Field, type Source } from '../src/plot/series';
-import { numberText, quantity, unitOf } from '../src/plot/units';
+import { numberText, quantity, unitOf } from '../src/base/units';
 
 type Numbers = (number | null)[];
 
@@ -68,6 +68,11 @@ describe('ranges', () => {
 });
 
 describe('series', () => {
+  it('shows the words of a field, and takes the unit from its name', () => {
+    const [chart] = chartsOf(answer([source('', [field('server_memory_mb', [1], { label: 'memory' })])]));
+    expect([chart?.title, chart?.unit.symbol, chart?.lines[0]?.name]).toEqual(['memory', 'MB', 'memory']);
+  });
+
   it('puts lines of the same unit or name into one chart, with names that differ', () => {
     const result = chartsOf(answer([
       source('a', [field('readings.in_celsius', [1]), field('readings.on', [1], { boolean: true }), field('readings.level', [1])]),

@@ -62,6 +62,23 @@ describe('the session of a page', () => {
 });
 
 describe('a page', () => {
+  it('that loses the focus lets go of what is held, and of movements only when it is hidden', async () => {
+    const safety = new Safety(calls);
+    const unwatch = safety.watch();
+    await safety.session();
+    const stopped: string[] = [];
+    safety.hold(() => { stopped.push('hold'); });
+    safety.during(() => { stopped.push('move'); });
+    const arrived = safety.during(() => { stopped.push('arrived'); });
+    arrived();
+    window.dispatchEvent(new Event('blur'));
+    expect(stopped).toEqual(['hold']);
+    hide();
+    expect(stopped.slice(1)).toContain('move');
+    expect(stopped).not.toContain('arrived');
+    unwatch();
+  });
+
   it('that is hidden while its session starts has another one when it is shown again', async () => {
     const answers: ((id: string) => void)[] = [];
     const safety = new Safety({ ...calls, start: () => new Promise((resolve) => { answers.push(resolve); }) });

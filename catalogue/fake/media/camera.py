@@ -9,8 +9,8 @@ import msgspec
 
 from schema.attributes import Attributes
 
-Pixels = Annotated[int, msgspec.Meta(ge=0, le=4096)]
-SMALLEST: Final = 16  # pixels
+LARGEST: Final = 4096  # pixels
+Pixels = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 DEFAULT: Final = (1280, 720)
 
 
@@ -27,12 +27,9 @@ class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
     format: Annotated[str, msgspec.Meta(pattern="^(jpeg|png)$")] = "jpeg"  # jpeg or png
 
     def __post_init__(self) -> None:
-        for name in ("width_px", "height_px"):
-            if 0 < getattr(self, name) < SMALLEST:
-                raise ValueError(f"{name} is {getattr(self, name)}: write {SMALLEST} to 4096, or 0 for the default")
-        if max(self.size) > 4096 or min(self.size) < SMALLEST:
+        if max(self.size) > LARGEST:
             size = f"{self.size[0]} x {self.size[1]}"
-            raise ValueError(f"an image of {size} pixels is too small or too large: give width_px and height_px")
+            raise ValueError(f"an image of {size} pixels is too large: give width_px and height_px")
 
     @property
     def size(self) -> tuple[int, int]:

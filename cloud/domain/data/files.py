@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.blobs import Blob
-from cloud.domain.data.filters import DataFilter, Scope, conditions, where
+from cloud.domain.data.filters import DataFilter, Scope, where
 from cloud.domain.data.pages import Page, rows_of
 from cloud.domain.data.sources import COLUMNS, Source, chunks, number_of, read
 from cloud.domain.organizations.tenants import missing
@@ -16,6 +16,8 @@ from cloud.store import trash
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
+
+AT_ONCE: Final = 1000  # files that one transaction deletes by a filter; others wait in the meantime
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,32 +108,28 @@ def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
 
 def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[FileRecord]:
     """Return a page of files, ordered by capture time."""
-    return [_file(row) for row in rows_of(sql, "files", _FILE, conditions("files", data_filter, scope), page)]
+    return [_file(row) for row in rows_of(sql, "files", _FILE, data_filter, scope, page)]
+
+
+# SQLite keeps the order of tables in a CROSS JOIN, so it searches the index of each source. For other databases this is
+# an ordinary JOIN.
+_OF_SOURCES: Final = "FROM data_sources CROSS JOIN files WHERE files.source = data_sources.number"
 
 
 def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
-    """Return number and total size of the matching files."""
+    """Return number and total size of the matching files. This reads all of them."""
     condition, values = where("files", data_filter, scope)
     row = sql.row(
-        f"""
-        SELECT COUNT(*) AS count, COALESCE(SUM(files.size), 0) AS size
-        FROM files JOIN data_sources ON data_sources.number = files.source WHERE {condition}
-        """,
-        *values,
+        f"SELECT COUNT(*) AS count, COALESCE(SUM(files.size), 0) AS size {_OF_SOURCES} AND {condition}", *values
     )
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def ids(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
-    """Return the ids of all matching files, in order of arrival."""
+def ids(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | None = None) -> list[str]:
+    """Return the ids of all matching files, or of `limit` of them."""
     condition, values = where("files", data_filter, scope)
-    rows = sql.rows(
-        f"""
-        SELECT files.id AS id FROM files JOIN data_sources ON data_sources.number = files.source
-        WHERE {condition} ORDER BY files.number
-        """,
-        *values,
-    )
+    at_most, limit_values = ("", ()) if limit is None else (" LIMIT ?", (limit,))
+    rows = sql.rows(f"SELECT files.id AS id {_OF_SOURCES} AND {condition}{at_most}", *values, *limit_values)
     return [row["id"] for row in rows]
 
 
@@ -212,8 +210,8 @@ def all_tags(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
     condition, values = where("files", data_filter, scope)
     rows = sql.rows(
         f"""
-        SELECT DISTINCT tag FROM file_tags JOIN files ON files.id = file_tags.file_id
-        JOIN data_sources ON data_sources.number = files.source WHERE {condition}
+        SELECT DISTINCT tag FROM data_sources CROSS JOIN files CROSS JOIN file_tags
+        WHERE files.source = data_sources.number AND file_tags.file_id = files.id AND {condition}
         """,
         *values,
     )

@@ -55,10 +55,11 @@ class DataFilter:
     tagged: bool | None = None  # with any tag, or without tags
     labels: tuple[str, ...] = ()  # labels of bounding boxes
     dataset: str = ""
+    source: int | None = None  # number of the source, within the program
     parameters: str | None = None  # parameters of the method, in canonical form
 
 
-Kind = Literal["files", "readings"]
+Kind = Literal["files", "readings", "segments"]
 
 EXACT: Final = {
     "machine": "machine_id",
@@ -87,7 +88,10 @@ class Conditions:
 
 
 def where(kind: Kind, data_filter: DataFilter, scope: Scope) -> tuple[str, tuple[Value, ...]]:
-    """Return condition and parameters for rows of `files` or `readings` joined with `data_sources`."""
+    """Return condition and parameters for rows of a kind joined with `data_sources`.
+
+    Segments match if they may have readings that do.
+    """
     return conditions(kind, data_filter, scope).both()
 
 
@@ -110,6 +114,8 @@ def _of_sources(data_filter: DataFilter, scope: Scope) -> _Builder:
     for field, column in EXACT.items():
         if value := getattr(data_filter, field):
             builder.add(f"data_sources.{column} = ?", value)
+    if data_filter.source is not None:
+        builder.add("data_sources.number = ?", data_filter.source)
     if data_filter.parameters is not None:
         builder.add("data_sources.parameters = ?", data_filter.parameters)
     return builder
@@ -117,10 +123,11 @@ def _of_sources(data_filter: DataFilter, scope: Scope) -> _Builder:
 
 def _of_rows(kind: Kind, data_filter: DataFilter) -> _Builder:
     builder = _Builder()
+    first, last = ("segments.first", "segments.last") if kind == "segments" else (f"{kind}.requested",) * 2
     if data_filter.start is not None:
-        builder.add(f"{kind}.requested >= ?", stored(data_filter.start))
+        builder.add(f"{last} >= ?", stored(data_filter.start))
     if data_filter.end is not None:
-        builder.add(f"{kind}.requested < ?", stored(data_filter.end))
+        builder.add(f"{first} < ?", stored(data_filter.end))
     table, column, key = _TAGS[kind]
     if data_filter.tagged is not None:
         word = "EXISTS" if data_filter.tagged else "NOT EXISTS"
@@ -146,6 +153,7 @@ def _of_rows(kind: Kind, data_filter: DataFilter) -> _Builder:
 _TAGS: Final = {
     "files": ("file_tags", "file_id", "files.id"),
     "readings": ("data_source_tags", "source", "readings.source"),
+    "segments": ("data_source_tags", "source", "segments.source"),
 }
 
 

@@ -12,15 +12,15 @@ from typing import Any, Final
 import msgspec
 
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import DataFilter, Scope, conditions, where
-from cloud.domain.data.pages import MAX_PAGE, Page, rows_of
+from cloud.domain.data.filters import DataFilter, Scope, where
+from cloud.domain.data.pages import Page, Position, rows_of
 from cloud.domain.data.sources import COLUMNS, Source, number_of, read, tags_of
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 
 REMEMBERED: Final = timedelta(days=30)  # how long repetitions of an upload are recognized
-AT_ONCE: Final = 5000  # upload records that one transaction deletes
+AT_ONCE: Final = 5000  # readings or upload records that one transaction deletes; others wait in the meantime
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ class ReadingRecord:
         return json.loads(self.text)
 
 
+def position(record: ReadingRecord) -> Position:
+    """Return the position of a reading in the order of pages."""
+    return stored(record.requested), record.number
+
+
 def keep(
     sql: Sql, key: str | None, source: Source, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
 ) -> tuple[str, bool]:
@@ -96,35 +101,21 @@ _READING: Final = f"""
 
 
 def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[ReadingRecord]:
-    """Return a page of readings, ordered by capture time."""
-    return _records(sql, rows_of(sql, "readings", _READING, conditions("readings", data_filter, scope), page))
+    """Return a page of readings that are rows, ordered by capture time; `segments.reading` adds those in segments."""
+    return _records(sql, rows_of(sql, "readings", _READING, data_filter, scope, page))
 
 
-def arrived(sql: Sql, data_filter: DataFilter, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
-    """Return readings that arrived after the one with number `after`, in order of arrival."""
-    condition, values = where("readings", data_filter, scope)
-    # SQLite keeps the order of tables in a CROSS JOIN: it reads by number until the page is full. Otherwise it would
-    # sort all readings for each page. For other databases this is an ordinary JOIN.
-    select = _READING.replace("JOIN data_sources ON data_sources.number = readings.source", "CROSS JOIN data_sources")
-    rows = sql.rows(
-        f"""
-        {select} WHERE data_sources.number = readings.source AND {condition} AND readings.number > ?
-        ORDER BY readings.number LIMIT ?
-        """,
-        *values,
-        after,
-        limit,
-    )
-    return _records(sql, rows)
+# SQLite keeps the order of tables in a CROSS JOIN, so it searches the index of each source. For other databases this is
+# an ordinary JOIN.
+_OF_SOURCES: Final = "FROM data_sources CROSS JOIN readings WHERE readings.source = data_sources.number"
 
 
 def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
-    """Return the number of matching readings, and the size of their JSON text."""
+    """Return the number of matching rows, and the size of their JSON text. This reads all of them."""
     condition, values = where("readings", data_filter, scope)
     row = sql.row(
         f"""
-        SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(data)), 0) AS size
-        FROM readings JOIN data_sources ON data_sources.number = readings.source WHERE {condition}
+        SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(data)), 0) AS size {_OF_SOURCES} AND {condition}
         """,
         *values,
     )
@@ -132,16 +123,12 @@ def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
 
 
 def delete(sql: Sql, data_filter: DataFilter, scope: Scope) -> int:
-    """Delete matching readings; return their number."""
+    """Delete up to AT_ONCE matching rows; return their number."""
     condition, values = where("readings", data_filter, scope)
     return sql.run(
-        f"""
-        DELETE FROM readings WHERE number IN (
-            SELECT readings.number FROM readings JOIN data_sources ON data_sources.number = readings.source
-            WHERE {condition}
-        )
-        """,
+        f"DELETE FROM readings WHERE number IN (SELECT readings.number {_OF_SOURCES} AND {condition} LIMIT ?)",
         *values,
+        AT_ONCE,
     )
 
 

@@ -27,7 +27,7 @@ CHARACTERS: Final = 3_000_000  # of all sources together: parsing them takes hal
 EXAMINED: Final = 20  # newest readings of a source, for an estimate of the size of others
 LONGEST: Final = 4096  # characters of the JSON of a reading: longer ones are left out
 DAY: Final = timedelta(days=1) // timedelta(microseconds=1)
-_EARLIEST: Final = stored(datetime.min.replace(tzinfo=UTC))
+EARLIEST: Final = stored(datetime.min.replace(tzinfo=UTC))
 _DATA: Final = f"CASE WHEN LENGTH(data) <= {LONGEST} THEN data END AS data"
 
 
@@ -100,7 +100,7 @@ class Plotted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """A source with readings in the range, and the time of the newest one."""
 
     number: int
@@ -136,7 +136,7 @@ def captured(sql: Sql, data_filter: DataFilter, scope: Scope, points: int) -> Ca
     newest = sources[0].newest
     end = newest + 1 if data_filter.end is None else stored(data_filter.end)
     if data_filter.start is None:
-        data_filter = replace(data_filter, start=moment_of(max(newest - DAY, _EARLIEST)))
+        data_filter = replace(data_filter, start=moment_of(max(newest - DAY, EARLIEST)))
         inside = [each for each in sources if each.newest >= newest - DAY]
         sources, more = inside, more and len(inside) == len(sources)
         of_rows = conditions("readings", data_filter, scope)
@@ -151,7 +151,7 @@ def captured(sql: Sql, data_filter: DataFilter, scope: Scope, points: int) -> Ca
     return Captured(start, end, buckets, read_sources, more)
 
 
-def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[_Chosen], bool]:
+def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[Chosen], bool]:
     """Return the MAX_SOURCES sources with the newest readings, newest first, and whether there are more."""
     matching = conditions("readings", data_filter, scope)
     newest = f"""
@@ -171,7 +171,7 @@ def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[_Chos
     )
     tags = tags_of(sql, [row["number"] for row in rows])
     return [
-        _Chosen(row["number"], read(row), tuple(tags[row["number"]]), row["newest"]) for row in rows[:MAX_SOURCES]
+        Chosen(row["number"], read(row), tuple(tags[row["number"]]), row["newest"]) for row in rows[:MAX_SOURCES]
     ], len(rows) > MAX_SOURCES
 
 
@@ -180,6 +180,11 @@ def _share(sql: Sql, number: int, of_rows: Conditions) -> int:
     newest = f"SELECT data FROM readings WHERE readings.source = ? AND {of_rows.rows} ORDER BY requested DESC LIMIT ?"
     query = f"SELECT MAX(LENGTH(data)) AS size FROM ({newest}) AS one"
     size: int = sql.rows(query, number, *of_rows.row_values, EXAMINED)[0]["size"]
+    return share_of(size)
+
+
+def share_of(size: int) -> int:
+    """Return how many readings may be parsed if the JSON of each has `size` characters."""
     return min(MOST, CHARACTERS // max(1, min(size, LONGEST)))
 
 
@@ -190,8 +195,16 @@ def _first(sql: Sql, number: int, of_rows: Conditions) -> int:
     return first
 
 
+def readings_of(
+    sql: Sql, source: Chosen, data_filter: DataFilter, scope: Scope, buckets: Buckets, most: int
+) -> SourceReadings:
+    """Return the readings of a source that are rows of the database."""
+    later = conditions("readings", replace(data_filter, start=None), scope)
+    return _readings(sql, source, conditions("readings", data_filter, scope), later, buckets, most)
+
+
 def _readings(
-    sql: Sql, source: _Chosen, of_rows: Conditions, later: Conditions, buckets: Buckets, most: int
+    sql: Sql, source: Chosen, of_rows: Conditions, later: Conditions, buckets: Buckets, most: int
 ) -> SourceReadings:
     """Return the readings of a source that match `of_rows`; those that match `later` may be before the start, too."""
     number = source.number
@@ -201,7 +214,7 @@ def _readings(
     )
     if len(rows) <= most:
         return SourceReadings(source.source, source.tags, False, _texts(rows))
-    step = _part(buckets, most)
+    step = part_of(buckets, most)
     # Without the start, because SQLite uses only one lower bound to search an index, and may choose the wrong one.
     following = f"readings.source = ? AND {later.rows}"
     rows = sql.rows(
@@ -226,7 +239,7 @@ def _readings(
     return SourceReadings(source.source, source.tags, True, _texts(rows))
 
 
-def _part(buckets: Buckets, most: int) -> int:
+def part_of(buckets: Buckets, most: int) -> int:
     """Return the length of equal parts of a bucket, of which all buckets together have at most `most`."""
     parts = next(parts for parts in range(max(1, most // buckets.count), 0, -1) if buckets.step % parts == 0)
     return buckets.step // parts

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from cloud.domain.machines.machines import part
 from cloud.store.sql import Sql, Value
+from schema.data.annotations import MAX_LABEL
 from schema.errors import ErrorKind, MachineError
 
 MAX_TAGS: Final = 100  # tags of one upload
-MAX_TEXT: Final = 1000  # characters in a tag, a component's name or a method
+MAX_TEXT: Final = MAX_LABEL  # characters in a tag, a component's name or a method
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def source_of(
         machine=record.machine,
         part_id=record.id,
         part=record.name,
-        component_type=usable(component_type.rpartition(":")[2]),
+        component_type=usable(_last_segment(component_type)),
         component=usable(component),
         method=usable(method),
         parameters=canonical(parameters),
@@ -80,6 +81,33 @@ def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
     return number
 
 
+def of_organization(sql: Sql, owner: str) -> list[int]:
+    """Return the numbers of all sources of an organization."""
+    return [row["number"] for row in sql.rows("SELECT number FROM data_sources WHERE organization_id = ?", owner)]
+
+
+def methods_of(sql: Sql, part_id: str, limit: int) -> list[str]:
+    """Return the methods of components from which a part has captured readings or files, as triggers name them."""
+    rows = sql.rows(
+        "SELECT DISTINCT component_type, component, method FROM data_sources WHERE part_id = ? AND component <> '' "
+        "AND method <> '' ORDER BY component_type, component, method LIMIT ?",
+        part_id,
+        limit,
+    )
+    return [f"{row['component_type']}:{row['component']}:{row['method']}" for row in rows]
+
+
+def by_numbers(sql: Sql, numbers: Iterable[int]) -> dict[int, Source]:
+    """Return sources by their numbers."""
+    return {
+        row["number"]: read(row)
+        for chunk in chunks(sorted(set(numbers)))
+        for row in sql.rows(
+            f"SELECT number, {COLUMNS} FROM data_sources WHERE number IN ({', '.join('?' * len(chunk))})", *chunk
+        )
+    }
+
+
 def read(row: Mapping[str, Any]) -> Source:
     """Return the source in the columns COLUMNS of a row."""
     return Source(*(row[name] for name in COLUMNS.split(", ")))
@@ -100,7 +128,11 @@ def tags_of(sql: Sql, numbers: Iterable[int]) -> dict[int, list[str]]:
 
 def last_segment(component_type: str) -> str:
     """Return the last segment, so that `rdk:component:sensor` and `sensor` are the same type."""
-    return checked(component_type.rpartition(":")[2], "the component's type")
+    return checked(_last_segment(component_type), "the component's type")
+
+
+def _last_segment(component_type: str) -> str:
+    return component_type.rpartition(":")[2]
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:

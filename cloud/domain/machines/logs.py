@@ -172,8 +172,8 @@ def query(sql: Sql, part: str, log_query: LogQuery) -> list[LogRecord]:
         filter_values.append(stored(log_query.end))
     if log_query.after is not None:
         sign = ">" if log_query.ascending else "<"
-        conditions.append(f"(logged {sign} ? OR (logged = ? AND number {sign} ?))")
-        filter_values += [log_query.after[0], log_query.after[0], log_query.after[1]]
+        conditions.append(f"(logged, number) {sign} (?, ?)")
+        filter_values += log_query.after
     order = "ASC" if log_query.ascending else "DESC"
     rows = sql.rows(
         f"SELECT * FROM log_entries WHERE {' AND '.join(conditions)} ORDER BY logged {order}, number {order} LIMIT ?",
@@ -194,8 +194,11 @@ def arrived(sql: Sql, part: str, after: int, limit: int = MAX_PAGE) -> list[LogR
 
 def newest(sql: Sql, until: datetime | None = None) -> int:
     """Return the number of the entry that arrived last (at or before `until`, if set); 0 if there is none."""
-    where, values = ("", ()) if until is None else ("WHERE received <= ?", (stored(until),))
-    row = sql.row(f"SELECT number FROM log_entries {where} ORDER BY number DESC LIMIT 1", *values)
+    if until is None:
+        row = sql.row("SELECT number FROM log_entries ORDER BY number DESC LIMIT 1")
+    else:
+        query = "SELECT number FROM log_entries WHERE received <= ? ORDER BY received DESC, number DESC LIMIT 1"
+        row = sql.row(query, stored(until))
     return row["number"] if row is not None else 0
 
 

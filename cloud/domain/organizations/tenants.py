@@ -62,13 +62,6 @@ def organization(sql: Sql, subject: str) -> Organization:
     return _organization(row)
 
 
-def organizations(sql: Sql) -> list[Organization]:
-    """Return all organizations, ordered by name."""
-    return [
-        _organization(row) for row in sql.rows("SELECT id, name, namespace, created FROM organizations ORDER BY name")
-    ]
-
-
 def _organization(row: Mapping[str, Any]) -> Organization:
     return Organization(row["id"], row["name"], row["namespace"] or "", moment_of(row["created"]))
 

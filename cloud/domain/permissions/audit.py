@@ -185,8 +185,20 @@ def entries(sql: Sql, owner: str, audit_query: AuditQuery) -> list[AuditRecord]:
 
 def actions(sql: Sql, owner: str) -> list[str]:
     """Return the distinct actions in an organization's entries."""
-    rows = sql.rows("SELECT DISTINCT action FROM audit WHERE organization_id = ? ORDER BY action", owner)
-    return [row["action"] for row in rows]
+    next_action = "SELECT MIN(action) FROM audit WHERE organization_id = ?"
+    rows = sql.rows(  # from each action to the next in the index: there are few, of any number of entries
+        f"""
+        WITH RECURSIVE actions(action) AS (
+            SELECT * FROM ({next_action}) AS first
+            UNION ALL
+            SELECT ({next_action} AND audit.action > actions.action) FROM actions WHERE actions.action IS NOT NULL
+        )
+        SELECT action FROM actions WHERE action IS NOT NULL
+        """,
+        owner,
+        owner,
+    )
+    return sorted(row["action"] for row in rows)
 
 
 def organization_of(sql: Sql, author: Author) -> str:

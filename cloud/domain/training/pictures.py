@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cloud.domain.data import files, labels
 from cloud.domain.data.datasets import DatasetRecord, dataset
@@ -13,7 +14,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql
 from cloud.values.limits import TRAINING_BYTES, TRAINING_PICTURES
 from cloud.values.times import moment_of
-from training.jobs.submission import Box, Picture
+from training.jobs.submission import Box, Examples, ModelType, Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,69 @@ def pictures(sql: Sql, subject: str, owner: str) -> list[StoredPicture]:
         )
         for row in rows
     ]
+
+
+_PICTURES: Final = """
+    pictures AS (
+        SELECT files.id AS id, files.size AS size FROM dataset_files JOIN files ON files.id = dataset_files.file_id
+        JOIN data_sources ON data_sources.number = files.source
+        WHERE dataset_files.dataset_id = ? AND data_sources.organization_id = ? AND files.mime LIKE 'image/%'
+    )
+"""
+_LABELS_OF: Final = """
+    SELECT pictures.id AS id, label FROM pictures JOIN file_labels ON file_labels.file_id = pictures.id
+    WHERE confidence IS NULL AND x_min IS
+"""
+_NAMED: Final = {
+    True: f"{_LABELS_OF} NOT NULL GROUP BY pictures.id, label",
+    False: f"""
+        SELECT pictures.id AS id, tag AS label FROM pictures JOIN file_tags ON file_tags.file_id = pictures.id
+        UNION {_LABELS_OF} NULL
+    """,
+}
+"""Labels of pictures, each once: of their boxes, or of whole pictures."""
+
+
+def examples(sql: Sql, subject: str, owner: str, model_type: ModelType, labels: Sequence[str]) -> Examples:
+    """Count the pictures of a dataset for a job, as `training.jobs.submission.examples` counts those of `pictures`.
+
+    NOT_FOUND and INVALID as in `pictures`. Stored boxes are all valid.
+    """
+    TRAINING_PICTURES.check(dataset_of(sql, subject, owner).files, "the dataset")
+    named = f"WITH {_PICTURES}, named AS ({_NAMED[model_type is ModelType.OBJECT_DETECTION]})"
+    (whole,) = sql.rows(
+        f"""
+        {named} SELECT COUNT(*) AS total, COALESCE(SUM(size), 0) AS size, COALESCE(SUM(
+            CASE WHEN id NOT IN (SELECT id FROM named)
+            AND EXISTS (SELECT 1 FROM file_labels WHERE file_id = pictures.id AND confidence IS NOT NULL) THEN 1 END
+        ), 0) AS suggested FROM pictures
+        """,
+        subject,
+        owner,
+    )
+    TRAINING_BYTES.check(whole["size"], "the dataset")
+    (chosen,) = sql.rows(
+        f"""
+        {named} SELECT COUNT(*) AS labelled, COUNT(CASE WHEN chosen > 0 THEN 1 END) AS used,
+            COUNT(CASE WHEN chosen > 1 THEN 1 END) AS ambiguous
+        FROM (
+            SELECT SUM(CASE WHEN label IN ({", ".join("?" * len(labels)) or "NULL"}) THEN 1 ELSE 0 END) AS chosen
+            FROM named GROUP BY id
+        ) AS each
+        """,
+        subject,
+        owner,
+        *labels,
+    )
+    by_label = sql.rows(f"{named} SELECT label, COUNT(*) AS count FROM named GROUP BY label", subject, owner)
+    return Examples(
+        whole["total"],
+        chosen["labelled"],
+        whole["suggested"],
+        chosen["used"],
+        chosen["ambiguous"],
+        {row["label"]: row["count"] for row in by_label},
+    )
 
 
 def dataset_of(sql: Sql, subject: str, owner: str) -> DatasetRecord:

@@ -7,18 +7,25 @@ from typing import Final
 
 from cloud.blobs import Blob
 from cloud.domain.data import files as captured
+from cloud.domain.data.segments import listed as segments
 from cloud.domain.registry import files as packages
 from cloud.domain.releases import files as releases
 from cloud.store.sql import Sql
 
 OWNERS: Final[tuple[Callable[[Sql, str, str], dict[str, Blob]], ...]] = (
     captured.blobs_from,
+    segments.blobs_from,
     packages.blobs_from,
     releases.blobs_from,
 )
 """Functions that return the blobs of one owner's rows with keys from the first on and before the last."""
 
-SAMPLES: Final[tuple[Callable[[Sql, int], list[str]], ...]] = (captured.sample, packages.sample, releases.sample)
+SAMPLES: Final[tuple[Callable[[Sql, int], list[str]], ...]] = (
+    captured.sample,
+    segments.sample,
+    packages.sample,
+    releases.sample,
+)
 """Functions that return the keys of one owner's oldest and newest blobs, at most the given number of each."""
 
 SAMPLE: Final = 8  # number of the oldest, and of the newest

@@ -74,7 +74,11 @@ class Offers:
     @property
     def problems(self) -> list[Problem]:
         """What is wrong with the versions in the configuration: not valid, or not published for the machine."""
-        return [problem for program in KEYS if (problem := self._decided(program)[1]) is not None]
+        return [problem for program in KEYS if (problem := self.problem(program)) is not None]
+
+    def problem(self, program: str) -> Problem | None:
+        """Return what is wrong with the version of a program in the configuration, None if nothing is."""
+        return self._decided(program)[1]
 
     def _decided(self, program: str) -> tuple[UpdateInfo | None, Problem | None]:
         if program not in self.decided:

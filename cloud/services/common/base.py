@@ -8,10 +8,14 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
+from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.reading import Files, Readings, ScopeOf
+from cloud.domain.data.segments.sealing import Transactions
 from cloud.domain.fleet.seen import Seen
 from cloud.domain.machines.hosts import MachineHosts
 from cloud.domain.machines.ice import IceServers
@@ -72,6 +76,15 @@ class Cloud:
     hosts: MachineHosts = field(default_factory=MachineHosts)
     ice: IceServers = field(default_factory=IceServers)
     training: Abilities = field(default_factory=Abilities)
+    contents: Contents = field(default_factory=Contents)  # of segments, the last ones read
+
+    def segment_files(self, organization: str) -> Files:
+        """Return what is needed to read segments for an organization, which takes its turn in the workroom."""
+        return Files(self.blobs, self.contents, partial(self.room.run, organization))
+
+    def readings(self, transactions: Transactions, scope: ScopeOf, organization: str) -> Readings:
+        """Return the readings in a scope, which are read for an organization in transactions of a call."""
+        return Readings(transactions, self.segment_files(organization), scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +152,12 @@ class Service:
         """Run `function` on `size` characters or bytes of input, in the workroom if large, and return its result."""
         if size <= SMALL:
             return function()
+        return await self.cloud.room.run(await self.organization(), function)
+
+    async def organization(self) -> str:
+        """Return the organization whose turn in the workroom the call takes."""
         place, cloud = self._place, self.cloud
-        organization = place.organization if place is not None else await cloud.homes.of(cloud.store, self.author)
-        return await cloud.room.run(organization, function)
+        return place.organization if place is not None else await cloud.homes.of(cloud.store, self.author)
 
     def now(self) -> datetime:
         """Return the current time."""

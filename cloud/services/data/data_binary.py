@@ -36,17 +36,20 @@ class Binary(Service):
     ) -> m.BinaryPage:
         """Return a page of files, with content if requested; such a page may end before its limit.
 
-        The end is not marked: the page after the last one is empty. There are no internal data.
+        The end is not marked: the page after the last one is empty. There are no internal data. The count and the size
+        are those of the page; with `count_only`, of all matching files.
         """
         request = data_request or m.DataRequest()
         data_filter, base = filter_of(request.filter), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata], files.Total]:
             allowed_filter, scope = readable(sql, self.author, data_filter)
-            count = files.total(sql, allowed_filter, scope)
-            records = [] if count_only else files.query(sql, allowed_filter, scope, page_of(request))
+            if count_only:
+                return [], [], files.total(sql, allowed_filter, scope)
+            records = files.query(sql, allowed_filter, scope, page_of(request))
             if include_binary:
                 records = self._first_that_fit(records)
+            count = files.Total(len(records), sum(record.size for record in records))
             return records, described(sql, records, base), count
 
         records, metadata, count = await self.read(work)
@@ -82,7 +85,10 @@ class Binary(Service):
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
         include_internal_data: bool = False,
     ) -> int:
-        """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter."""
+        """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter.
+
+        Others can write in the meantime: a call that fails may have deleted some of them.
+        """
         data_filter = filter_of(filter)
         if data_filter == DataFilter():
             raise MachineError(
@@ -92,9 +98,13 @@ class Binary(Service):
             )
 
         def work(sql: Sql) -> int:
-            return files.delete(sql, files.ids(sql, data_filter, scope_of(sql, self.author, Role.OWNER)), self.now())
+            scope = scope_of(sql, self.author, Role.OWNER)
+            return files.delete(sql, files.ids(sql, data_filter, scope, files.AT_ONCE), self.now())
 
-        return await self.write(work)
+        deleted = 0
+        while number := await self.write(work):
+            deleted += number
+        return deleted
 
     async def delete_binary_data_by_ids(
         self, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cloud.domain.data import datasets, files, labels
+from cloud.domain.data.filters import DataFilter
+from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.sources import checked_tags
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.data_scope import scope_of
@@ -66,6 +68,18 @@ class Labels(Service):
         """Return all tags of the files of a filter, sorted."""
         data_filter = filter_of(filter)
         return await self.read(lambda sql: files.all_tags(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
+
+    async def tags_of_newest_files(self) -> list[str]:
+        """Return the tags of the newest files, sorted. Not an RPC; used by pages, where they are suggestions."""
+
+        def work(sql: Sql) -> list[str]:
+            newest = Page(limit=MAX_PAGE, descending=True)
+            records = files.query(sql, DataFilter(), scope_of(sql, self.author, Role.OPERATOR), newest)
+            return sorted(
+                {tag for tags in files.tags_of(sql, [record.id for record in records]).values() for tag in tags}
+            )
+
+        return await self.read(work)
 
     # ---- bounding boxes
 

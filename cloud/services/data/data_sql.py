@@ -6,13 +6,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from cloud.domain.data import readings
+from cloud.domain.data import sources
 from cloud.domain.data.filters import DataFilter, Scope
-from cloud.domain.data.pages import MAX_PAGE
-from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.pages import MAX_PAGE, Page, Position
+from cloud.domain.data.readings import ReadingRecord, position
 from cloud.domain.queries.query import Cells, cells
 from cloud.services.common.base import Service
-from cloud.store.sql import Sql
 
 
 class Queries(Service):
@@ -24,15 +23,17 @@ class Queries(Service):
             return await self.cloud.queries.execute(organization_id, sql_query, table)
 
     async def _table(self, organization: str) -> AsyncGenerator[list[Cells], None]:
-        """Yield all readings of an organization in batches."""
-        scope, last = Scope((organization,)), 0
-
-        def work(sql: Sql) -> list[ReadingRecord]:
-            return readings.arrived(sql, DataFilter(), scope, last, MAX_PAGE)
-
-        while records := await self.read(work):
-            last = records[-1].number
-            yield await self.cloud.room.run(organization, partial(_cells, records))
+        """Yield all readings of an organization in batches, one source after the other."""
+        stored = self.cloud.readings(self, lambda sql: Scope((organization,)), organization)
+        for source in await self.read(lambda sql: sources.of_organization(sql, organization)):
+            own, more = DataFilter(source=source), True
+            after: Position | None = None
+            while more:
+                records = await stored.page(own, Page(after, MAX_PAGE))
+                if records:
+                    yield await self.cloud.room.run(organization, partial(_cells, records))
+                more = len(records) == MAX_PAGE
+                after = position(records[-1]) if more else None
 
 
 def _cells(records: Sequence[ReadingRecord]) -> list[Cells]:

@@ -14,7 +14,10 @@ from cloud.domain.data.files import Total
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import ReadingRecord
-from cloud.domain.data.series import POINTS, Plotted, captured, check_series
+from cloud.domain.data.segments import deleting
+from cloud.domain.data.segments.plotting import captured
+from cloud.domain.data.segments.reading import Readings
+from cloud.domain.data.series import POINTS, Plotted, check_series
 from cloud.domain.data.sources import canonical, last_segment
 from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.data_scope import scope_of
@@ -23,7 +26,6 @@ from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import filter_of, metadata_of, page_of, readings_filter_of
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor
-from cloud.values.times import stored
 
 
 class Tabular(Service):
@@ -35,16 +37,19 @@ class Tabular(Service):
         count_only: bool = False,
         include_internal_data: bool = False,
     ) -> m.TabularPage:
-        """Return a page of readings. There are no internal data."""
+        """Return a page of readings. There are no internal data.
+
+        The count and the size are those of the page; with `count_only`, of all matching readings, which are read.
+        """
         request = data_request or m.DataRequest()
         data_filter = filter_of(request.filter)
 
-        def work(sql: Sql) -> tuple[list[ReadingRecord], Total]:
-            scope = scope_of(sql, self.author, Role.OPERATOR)
-            records = [] if count_only else readings.query(sql, data_filter, scope, page_of(request))
-            return records, readings.total(sql, data_filter, scope)
-
-        records, count = await self.read(work)
+        stored_readings = await self._readings()
+        if count_only:
+            records, count = [], await stored_readings.total(data_filter)
+        else:
+            records = await stored_readings.page(data_filter, page_of(request))
+            count = Total(len(records), _size(records))
         index: dict[int, int] = {}
         for record in records:
             index.setdefault(record.source_number, len(index))
@@ -70,7 +75,7 @@ class Tabular(Service):
         """Return the newest reading of a method; an empty message if there is none."""
         data_filter = _method_filter(part_id, resource_name, resource_subtype, method_name, None, additional_parameters)
         newest = Page(limit=1, descending=True)
-        records = await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), newest))
+        records = await (await self._readings()).page(data_filter, newest)
         if not records:
             return m.LatestTabularData()
         return m.LatestTabularData(records[0].requested, records[0].synced, records[0].data)
@@ -93,14 +98,13 @@ class Tabular(Service):
             points = await self.offload(_size(records), partial(_points, records, resource_subtype))
             for point in points:
                 yield point
-            after = stored(records[-1].requested), records[-1].number
+            after = readings.position(records[-1])
 
     async def page_of_readings(
         self, data_filter: DataFilter, after: tuple[int, int] | None = None
     ) -> list[ReadingRecord]:
         """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
-        page = Page(after, MAX_PAGE)
-        return await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), page))
+        return await (await self._readings()).page(data_filter, Page(after, MAX_PAGE))
 
     async def tabular_series(
         self,
@@ -122,7 +126,7 @@ class Tabular(Service):
         ends = [moment for moment in (chosen.end, end) if moment is not None]
         chosen = replace(chosen, start=max(starts, default=None), end=min(ends, default=None))
         check_series(chosen, fields, points)
-        result = await self.read(lambda sql: captured(sql, chosen, self._scope(sql), points))
+        result = await captured(await self._readings(), chosen, points)
         if result is None:
             return None
         return await self.offload(result.size, lambda: result.parsed(fields))
@@ -134,10 +138,18 @@ class Tabular(Service):
         filter: m.DeleteTabularFilter | None = None,  # noqa: A002 - field of the wire
     ) -> int:
         """Delete the readings of an organization captured more than `delete_older_than_days` days ago; 0 deletes all.
-        Return their number."""
+        Return their number. Others can write in the meantime: a call that fails may have deleted some of them.
+        """
         before = self.now() - timedelta(days=min(delete_older_than_days, retention.MAX_DAYS))
         chosen = replace(readings_filter_of(filter), end=before if delete_older_than_days else None)
-        return await self.write(lambda sql: readings.delete(sql, chosen, Scope((organization_id,))))
+        deleted, scope = 0, Scope((organization_id,))
+        files = self.cloud.segment_files(organization_id)
+        while True:  # until nothing has moved from rows to segments in the meantime
+            number = await self.write(lambda sql: readings.delete(sql, chosen, scope))
+            number = number or await deleting.delete(self, files, chosen, organization_id, self.now)
+            if not number:
+                return deleted
+            deleted += number
 
     async def retention(self, organization_id: str) -> int:
         """Return the retention period of data in days; 0 means forever. Not an RPC; used by pages."""
@@ -146,6 +158,9 @@ class Tabular(Service):
     async def set_retention(self, organization_id: str, days: int) -> None:
         """Set the retention period in days from arrival; 0 means forever. Not an RPC; used by pages."""
         await self.write(lambda sql: retention.set_days(sql, organization_id, days))
+
+    async def _readings(self) -> Readings:
+        return self.cloud.readings(self, self._scope, await self.organization())
 
     def _scope(self, sql: Sql) -> Scope:
         return scope_of(sql, self.author, Role.OPERATOR)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cloud.domain.data.segments import listed as segments
+from cloud.domain.data.segments.listed import Stored
 from cloud.domain.fleet import fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
 from cloud.domain.fleet.watching import LiveSnapshot
@@ -53,15 +55,16 @@ class FleetService(Service):
             lambda sql: (fleet.fleet(sql, self.author), list(fleet.locations(sql, self.author).values()))
         )
 
-    async def figures(self) -> tuple[list[FleetMachine], bool]:
-        """Return the machines for a scraper, and whether it may read metrics of the whole process.
+    async def figures(self) -> tuple[list[FleetMachine], Stored | None]:
+        """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.
 
         These metrics cover all tenants: only the organization of the first start gets them.
         """
 
-        def work(sql: Sql) -> tuple[list[FleetMachine], bool]:
+        def work(sql: Sql) -> tuple[list[FleetMachine], Stored | None]:
             first = first_organization(sql)
-            return fleet.fleet(sql, self.author), bool(first) and holder(sql, self.author).organization == first
+            operates_cloud = bool(first) and holder(sql, self.author).organization == first
+            return fleet.fleet(sql, self.author), segments.figures(sql) if operates_cloud else None
 
         return await self.read(work)
 

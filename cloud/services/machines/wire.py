@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from rpc.access.auth import API_KEY, LOCATION_SECRET, PART_SECRET
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET, PART_SECRET
 from schema.document.machine import MachineDocument, ResourceEntry
 from schema.document.modules import Module
 from schema.document.packages import PackageSource

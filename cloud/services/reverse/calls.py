@@ -17,7 +17,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.reverse.forwarding import forward
 from cloud.services.reverse.opening import connection_for, record
 from cloud.store.turns import working_for
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.call import Fallback, Route, ServerCore
 from rpc.carrier import HttpExchange, Peer
 from rpc.http.asgi import plain
@@ -76,7 +76,7 @@ class MachineCalls:
             connection = reverse.connection
             reverse.used_by(stream.carrier_peer.farewell)
             if connection is None:
-                raise reverse.refusal or _lost(reverse.name)
+                raise reverse.refusal or lost(reverse.name)
             try:
                 await forward(stream, connection)
             except* GRPCError as group:
@@ -84,7 +84,7 @@ class MachineCalls:
                 while isinstance(error, BaseExceptionGroup):
                     error = error.exceptions[0]
                 if not connection.usable:
-                    raise reverse.refusal or _lost(reverse.name) from None
+                    raise reverse.refusal or lost(reverse.name) from None
                 raise error from None
 
 
@@ -129,7 +129,8 @@ class _HostEntities:
         return await self._cloud.authenticator.sign_in(part or entity, type, payload, peer=peer)
 
 
-def _lost(name: str) -> MachineError:
+def lost(name: str) -> MachineError:
+    """Return the error for a connection to a machine that was lost."""
     return MachineError(
         f"the connection to machine {name} was lost",
         kind=ErrorKind.UNAVAILABLE,

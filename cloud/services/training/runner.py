@@ -39,7 +39,7 @@ from training.environments.requirements import LOCK
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
 from training.jobs.report import MAX_SIZE, Report, read_report
-from training.jobs.submission import ModelType, check
+from training.jobs.submission import ModelType, check, examples
 from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
@@ -274,7 +274,8 @@ class _Execution:
         )
         if not task.script:
             labelled = [entry.picture for entry in dataset_pictures]
-            await self._disk.run(partial(check, task.model_type, task.labels, labelled))
+            counted = await self._disk.run(partial(examples, task.model_type, task.labels, labelled))
+            check(task.model_type, task.labels, counted)
         await self._note(f"reading {len(dataset_pictures)} pictures")
         order = await self._order(dataset_pictures)
         await dataset.write(self._disk, self._cloud.blobs, dataset_pictures, order.dataset, task)

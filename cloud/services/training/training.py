@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cloud.documents.pieces import LARGE
 from cloud.domain.data.sources import checked
 from cloud.domain.permissions import call_rules, registry_access
 from cloud.domain.registry import files
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import CONTAINER
 from cloud.domain.training.jobs import Happened, JobRecord, NewJob
-from cloud.domain.training.pictures import dataset_of, pictures
+from cloud.domain.training.pictures import dataset_of, examples
 from cloud.services.common.base import Service, guarded
 from cloud.services.training import training_messages as m
 from cloud.store.sql import Sql
@@ -59,13 +58,11 @@ class MLTrainingService(Service):
         labels = submission.checked_labels([checked(label, "a label") for label in tags], model_type)
         task = NewJob(organization_id, dataset_id, model_name, model_version or self._version(), model_type, labels)
 
-        def read(sql: Sql) -> list[submission.Picture]:
+        def read(sql: Sql) -> submission.Examples:
             jobs.check_free(sql, organization_id, task.model_name, task.model_version)
-            return [entry.picture for entry in pictures(sql, dataset_id, organization_id)]
+            return examples(sql, dataset_id, organization_id, model_type, labels)
 
-        dataset_pictures = await self.read(read)
-        size = LARGE if len(dataset_pictures) > 500 else 0
-        await self.offload(size, lambda: submission.check(model_type, labels, dataset_pictures))
+        submission.check(model_type, labels, await self.read(read))
         return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))
 
     async def submit_custom_training_job(
@@ -81,6 +78,7 @@ class MLTrainingService(Service):
         container_id: str = "",
     ) -> str:
         """Queue a run of a training script from the registry and return the job's id."""
+        await self.read(lambda sql: dataset_of(sql, dataset_id, organization_id))  # first, as above
         self.cloud.training.check_scripts()
         if container_id or container_version not in ("", CONTAINER):
             raise MachineError(
@@ -100,7 +98,7 @@ class MLTrainingService(Service):
                     remedy="name the registry entry of a training script",
                 )
             script = files.best(files.files(sql, item.id), item, registry_item_version, "linux/any", ())
-            if not pictures(sql, dataset_id, organization_id):
+            if not examples(sql, dataset_id, organization_id, ModelType.UNSPECIFIED, ()).total:
                 raise MachineError(
                     "the dataset has no pictures", kind=ErrorKind.PRECONDITION, remedy="add pictures to it"
                 )

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cloud.documents.pieces import LARGE
 from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
 from cloud.domain.permissions import call_rules
 from cloud.domain.training import jobs, reports
 from cloud.domain.training.jobs import Happened, JobRecord
-from cloud.domain.training.pictures import pictures
+from cloud.domain.training.pictures import examples
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
@@ -59,13 +58,11 @@ class TrainingPageService(Service):
             self.cloud.training.check(model_type)
             checked = submission.checked_labels(labels, model_type)
 
-            def work(sql: Sql) -> list[submission.Picture]:
+            def work(sql: Sql) -> submission.Examples:
                 owner = datasets.dataset(sql, dataset).organization_id
-                return [entry.picture for entry in pictures(sql, dataset, owner)]
+                return examples(sql, dataset, owner, model_type, checked)
 
-            dataset_pictures = await self.read(work)
-            size = LARGE if len(dataset_pictures) > 500 else 0
-            await self.offload(size, lambda: submission.check(model_type, checked, dataset_pictures))
+            submission.check(model_type, checked, await self.read(work))
         except MachineError as error:
             if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.PERMISSION):
                 raise

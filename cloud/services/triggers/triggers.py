@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cloud.documents.pieces import LARGE, heavy
 from cloud.documents.readable import check_readable
-from cloud.domain.data import readings
+from cloud.domain.data import sources
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import Page
 from cloud.domain.fleet.fleet import fleet
@@ -33,6 +33,7 @@ from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notifica
 from triggers.evaluate import explain, fires
 from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading, Where
 
+METHODS: Final = 200  # that a page offers
 NOTHING_YET: Final = "no reading has been captured yet: pass a reading to test the trigger with"
 
 
@@ -112,6 +113,10 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    async def captured_methods(self, part_id: str) -> list[str]:
+        """Return what a part has captured, such as `sensor:door:Readings`, sorted, at most METHODS."""
+        return await self.read(lambda sql: sources.methods_of(sql, part_id, METHODS))
+
     async def list_deliveries(
         self, part_id: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = 0
     ) -> list[m.Delivery]:
@@ -170,12 +175,11 @@ class TriggerService(Service):
         self, part_id: str, trigger: str, reading: Mapping[str, Any] | None = None
     ) -> m.TriggerTest:
         """Explain whether a reading, by default the newest captured one, would fire a trigger."""
-        sample = await self._sample(reading)
+        evaluated = await self._sample(part_id, trigger, reading)
 
         def work(sql: Sql) -> m.TriggerTest:
             configured = _trigger(sql, part_id, trigger)
             now = self.now()
-            evaluated = sample if sample is not None else _newest(sql, part_id, configured)
             explanation = explain(configured, _happening(configured, evaluated, now))
             if evaluated is None and configured.event.type == CONDITIONAL and not explanation.fires:
                 explanation = replace(explanation, reason=NOTHING_YET)
@@ -194,12 +198,11 @@ class TriggerService(Service):
 
         It is delivered like any other, but is tried once, starts no pause and ignores conditions.
         """
-        sample = await self._sample(reading)
+        evaluated = await self._sample(part_id, trigger, reading)
 
         def work(sql: Sql) -> list[str]:
             configured = _trigger(sql, part_id, trigger)
             now, place = self.now(), where(sql, part_id)
-            evaluated = sample if sample is not None else _newest(sql, part_id, configured)
             firing = _firing(configured, _happening(configured, evaluated, now))
             sent = []
             for target in configured.notifications:
@@ -230,10 +233,13 @@ class TriggerService(Service):
 
         await self.write(work)
 
-    async def _sample(self, reading: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return a reading of the caller with whole numbers as integers; INVALID if JSON cannot represent it."""
+    async def _sample(self, part_id: str, trigger: str, reading: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return a reading of the caller with whole numbers as integers, or else the newest one of a trigger's source.
+
+        None if there is none. INVALID if JSON cannot represent the reading of the caller.
+        """
         if reading is None:
-            return None
+            return await self._newest(part_id, trigger)
 
         def sample() -> Mapping[str, Any]:
             check_readable(reading)
@@ -241,6 +247,18 @@ class TriggerService(Service):
             return numbers
 
         return await self.offload(LARGE if heavy(reading) else 0, sample)
+
+    async def _newest(self, part_id: str, trigger: str) -> Mapping[str, Any] | None:
+        def work(sql: Sql) -> tuple[DataFilter, Scope, str] | None:
+            return _source_of(sql, part_id, _trigger(sql, part_id, trigger))
+
+        source = await self.read(work)
+        if source is None:
+            return None
+        source_filter, scope, organization = source
+        stored = self.cloud.readings(self, lambda sql: scope, organization)
+        newest = await stored.page(source_filter, Page(limit=1, descending=True))
+        return newest[0].data if newest else None
 
     def _whole(self, sql: Sql, part: str) -> bool:
         return reads_secrets(sql, self.author, ObjectKind.PART, part)
@@ -300,16 +318,15 @@ def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: da
     )
 
 
-def _newest(sql: Sql, part: str, trigger: Trigger) -> Mapping[str, Any] | None:
-    """Return the newest reading of a trigger's source; None if there is none."""
+def _source_of(sql: Sql, part: str, trigger: Trigger) -> tuple[DataFilter, Scope, str] | None:
+    """Return filter and scope of the readings that a trigger evaluates, and their organization; None for others."""
     if trigger.event.type not in {DATA, CONDITIONAL}:
         return None
     source = part_of(sql, part)  # its present location: guests have no access to data of earlier locations
     conditional = trigger.event.conditional if trigger.event.type == CONDITIONAL else None
     _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
     source_filter = DataFilter(locations=(source.location_id,), part=part, component=component, method=method)
-    newest = readings.query(sql, source_filter, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
-    return newest[0].data if newest else None
+    return source_filter, Scope(machines=(source.machine_id,)), source.organization_id
 
 
 def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:

@@ -123,3 +123,20 @@ CREATE INDEX log_entries_stated ON log_entries (part_id, stated) WHERE stated IS
 GOODBYES: Final = """
 ALTER TABLE parts ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;  -- 1 after machine-server has stopped orderly
 """
+
+SEARCHES: Final = """
+CREATE INDEX log_entries_arrival ON log_entries (part_id, number);
+CREATE INDEX locations_parent ON locations (parent_id);
+CREATE INDEX favorites_machine ON favorites (machine_id);
+CREATE INDEX audit_actions ON audit (organization_id, action);
+"""
+
+LIVE: Final = """
+-- Snapshots that machines send while they are viewed.
+CREATE TABLE live (
+    part_id TEXT PRIMARY KEY,
+    watched INTEGER NOT NULL,  -- end of the announcement by a viewer
+    told INTEGER,  -- when the machine sent the snapshot; NULL before the first one
+    snapshot TEXT NOT NULL DEFAULT '{}'  -- JSON
+);
+"""

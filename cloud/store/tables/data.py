@@ -94,3 +94,14 @@ CREATE TABLE data_retention (
     days INTEGER NOT NULL  -- data are kept so long after they arrived
 );
 """
+
+EXPIRY: Final = """
+-- Retention differs between organizations: with an index by time alone, the old rows of one that keeps its data forever
+-- would be read for each of the others.
+CREATE INDEX readings_expiry ON readings (source, synced);
+CREATE INDEX files_expiry ON files (source, synced);
+DROP INDEX readings_synced;
+DROP INDEX files_synced;
+CREATE INDEX data_sources_location ON data_sources (location_id);
+CREATE INDEX data_sources_machine ON data_sources (machine_id);
+"""

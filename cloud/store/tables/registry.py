@@ -30,3 +30,8 @@ CREATE TABLE registry_files (
     UNIQUE (item_id, version, platform, tags)
 );
 """
+
+SEARCHES: Final = """
+CREATE INDEX registry_files_blob ON registry_files (blob);
+CREATE INDEX registry_files_uploaded ON registry_files (uploaded);
+"""

@@ -91,3 +91,7 @@ CREATE TABLE agent_outcomes (
 );
 CREATE INDEX agent_outcomes_version ON agent_outcomes (program, version, part_id);
 """
+
+SEARCHES: Final = """
+CREATE INDEX release_files_uploaded ON release_files (uploaded);
+"""

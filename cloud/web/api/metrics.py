@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from cloud.domain.data.segments.listed import Stored
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.fleet.health import STATES, problem_count, state_of
 from rpc.statistics import Statistics
@@ -67,6 +68,15 @@ def process_families(statistics: Statistics) -> Sequence[Family]:
             [((reason,), count) for reason, count in sorted(statistics.refusals.items())],
             ("reason",),
         ),
+    ]
+
+
+def segment_families(sealed: Stored) -> list[Family]:
+    """Return how much is in Parquet files."""
+    return [
+        Family("gauge", "machine_cloud_sealed_files", "Parquet files of readings", [((), sealed.segments)]),
+        Family("gauge", "machine_cloud_sealed_readings", "Readings in Parquet files", [((), sealed.readings)]),
+        Family("gauge", "machine_cloud_sealed_bytes", "Size of the Parquet files of readings", [((), sealed.size)]),
     ]
 
 

@@ -34,9 +34,10 @@ from cloud.values.author import Author
 from cloud.values.limits import FORM, Limit
 from cloud.work.workroom import Workroom
 from rpc.access.guard import identity_of
-from rpc.pages.assets import Assets, environment
+from rpc.pages.assets import Assets, compilers, environment
 from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -44,13 +45,13 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
 SECTIONS: Final = (
     ("Machines", "/"),
+    ("Triggers", "/triggers"),
     ("Fragments", "/fragments"),
+    ("Releases", "/releases"),
+    ("Modules", "/modules"),
     ("Data", "/data"),
     ("Datasets", "/datasets"),
     ("Training", "/training"),
-    ("Triggers", "/triggers"),
-    ("Modules", "/modules"),
-    ("Releases", "/releases"),
     ("Keys", "/keys"),
     ("Audit", "/audit"),
 )
@@ -59,11 +60,13 @@ SECTIONS: Final = (
 TABS: Final = (
     ("Overview", "/machines/{id}"),
     ("Control", "/machines/{id}/control"),
+    ("Statistics", "/machines/{id}/statistics"),
     ("Configuration", "/machines/{id}/config"),
     ("History", "/machines/{id}/history"),
     ("Logs", "/machines/{id}/logs"),
     ("Data", "/data?part={id}"),
     ("Triggers", "/machines/{id}/triggers"),
+    ("Connect", "/machines/{id}/connect"),
 )
 """The pages of a part; missing ones are left out."""
 
@@ -84,6 +87,14 @@ def _templates() -> Environment:
     return jinja
 
 
+async def compile_pages() -> None:
+    """Compile the templates in a thread, so that the first request for a page does not hold up the event loop."""
+    worker = Worker("templates")
+    async with worker.opened():
+        for compiled in compilers(_templates()):
+            await worker.run(compiled)
+
+
 def render(request: Request, template: str, code: int = 200, **values: Any) -> Response:
     """Render a page. `live` is the path of its WebSocket, `error` the error of its form."""
     paths = {_PARAMETER.sub("{id}", getattr(route, "path", "")) for route in request.app.routes}
@@ -101,6 +112,7 @@ def render(request: Request, template: str, code: int = 200, **values: Any) -> R
         "path": request.url.path,
         "tabs": tabs,
         "signed_in": identity_of(request.scope) is not None,
+        "stoppable": "" if template == "error.html" else _machine_of(request),
         **values,
     }
     return Response(_templates().get_template(template).render(context), code, media_type="text/html")
@@ -110,6 +122,15 @@ def render_macro(template: str, macro: str, *arguments: object) -> str:
     """Render a macro of a template for a live connection; its root element has an id."""
     module = _templates().get_template(template).make_module({"now": datetime.now(UTC)})
     return str(getattr(module, macro)(*arguments))
+
+
+def _machine_of(request: Request) -> str:
+    """Return the id of the machine or part whose page is requested; "" for other pages."""
+    if request.url.path == "/data":
+        return request.query_params.get("part", "")
+    parameters = request.path_params
+    of_machine = request.url.path.startswith("/machines/")
+    return str(parameters.get("part") or parameters.get("id") or "") if of_machine else ""
 
 
 def _section(path: str) -> str:
@@ -124,15 +145,21 @@ def author_of(connection: HTTPConnection) -> Author:
 
 async def fields(request: Request, limit: Limit = FORM) -> FormData:
     """Read a form sent by POST as `application/x-www-form-urlencoded`. INVALID if it is larger than `limit`."""
+    body = await body_of(request, limit)
+    pairs = await offload(
+        request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+    )
+    return FormData([(name, value) for name, value in pairs])
+
+
+async def body_of(request: Request, limit: Limit) -> bytes:
+    """Read the body of a request. INVALID as soon as it is larger than `limit`."""
     body = bytearray()
     async with aclosing(request.stream()) as chunks:
         async for chunk in chunks:
             body += chunk
             check_size(len(body), limit)
-    pairs = await offload(
-        request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
-    )
-    return FormData([(name, value) for name, value in pairs])
+    return bytes(body)
 
 
 async def offload(request: Request, size: int, function: Callable[[], T]) -> T:

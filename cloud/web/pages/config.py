@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 import trio
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -15,14 +16,16 @@ from starlette.websockets import WebSocket
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.online import SILENCE
 from cloud.editing.documents import outline, written
+from cloud.editing.insertion import resources_in, with_resources
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
+from cloud.editing.triggering import FIELDS, entry_of, with_trigger
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editing, Editor
 from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, fields, redirect, render, render_macro
+from cloud.web.common.site import author_of, fields, redirect, render, render_macro, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
@@ -46,6 +49,37 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/machines/{part}/history", pages.history),
         Route("/machines/{part}/history", pages.revert, methods=["POST"]),
     ]
+
+
+Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _model(form: FormData) -> Change:
+    """Return the change after which a machine uses the model that a form names."""
+    package, version = (text_of(form, field) for field in ("package", "version"))
+    if not package or not version:
+        raise MachineError("the form names no version of a model", kind=ErrorKind.INVALID)
+    return lambda document: with_model(document, package, version)
+
+
+def _resources(form: FormData) -> Change:
+    """Return the change that adds the resources in field `resources`, as a discovery service finds them."""
+    text = text_of(form, "resources")
+    return lambda document: with_resources(document, resources_in(text))
+
+
+def _trigger(form: FormData) -> Change:
+    """Return the change that adds the trigger of a form, or replaces the one named in field `old`."""
+    entry, old = entry_of({field: text_of(form, field) for field in FIELDS}), text_of(form, "old")
+    return lambda document: with_trigger(document, entry, old)
+
+
+_INSERTED: Final[Mapping[str, Callable[[FormData], Change]]] = {
+    "use": _model,
+    "insert": _resources,
+    "trigger": _trigger,
+}
+"""Actions of other pages that change the saved configuration; the change is reviewed before it is saved."""
 
 
 class _Pages:
@@ -104,15 +138,15 @@ class _Pages:
         """Handle a button of the editor or of the review."""
         form = await fields(request, DOCUMENT_FORM)
         action, text = str(form.get("action", "")), editor.text_in(form)
-        base = 0 if action == "use" else editor.number_in(form, "base")
+        base = 0 if action in _INSERTED else editor.number_in(form, "base")
         service, subject = self._editor(request)
         if action == "add":
             return await self._add(request, form, text, base)
         editing = await service.editing(subject)
         if action in ("check", "edit"):
             return await self._page(request, editing, text, base)
-        if action == "use":
-            text, base = await self._with_model(editing, form), editing.part.revision
+        if action in _INSERTED:
+            text, base = await self._inserted(editing, _INSERTED[action](form)), editing.part.revision
             action = "review"
         if action not in ("review", "save"):
             raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
@@ -150,21 +184,15 @@ class _Pages:
         note = "Nothing has changed: this is the saved configuration."
         return await self._page(request, editing, text, editing.part.revision, note=note)
 
-    async def _with_model(self, editing: Editing, form: Any) -> str:
-        """Return the draft in which the machine uses the model that a form names; PERMISSION if it cannot be saved."""
+    async def _inserted(self, editing: Editing, change: Change) -> str:
+        """Return the draft that a change of the saved configuration makes; PERMISSION if it cannot be saved."""
         if not editing.may_save:
             raise MachineError(
                 "this needs the role of an owner of the machine",
                 kind=ErrorKind.PERMISSION,
                 remedy="use a key with that role, or ask an owner",
             )
-        names = [str(form.get(field, "")).strip() for field in ("package", "version")]
-        if not all(names):
-            raise MachineError("the form names no version of a model", kind=ErrorKind.INVALID)
-        package, version = names
-        return await self._cloud.room.run(
-            editing.organization, lambda: written(with_model(editing.document, package, version))
-        )
+        return await self._cloud.room.run(editing.organization, lambda: written(change(editing.document)))
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         service, subject = self._editor(request)

@@ -24,7 +24,7 @@ from cloud.web.api.downloads import Downloads
 from cloud.web.api.series import SeriesData
 from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from cloud.web.views.data_view import FILES, DataQuery, ReadingTable, plots, table, tile
+from cloud.web.views.data_view import FILES, DataQuery, ReadingTable, amount, plots, table, tile
 from cloud.web.views.plots import WIDTH
 from schema.errors import ErrorKind, MachineError
 
@@ -98,6 +98,8 @@ class Pages:
                     drawn = plots(await data.tabular_series(data_filter, end=end, points=WIDTH))
         except MachineError as caught:
             error = error or caught
+        length, further = len(files.data) or len(readings.data), _next(files.last, len(files.data), TILES)
+        further = further or _next(readings.last, len(readings.data), LINES)
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]
         return render(
             request,
@@ -110,10 +112,18 @@ class Pages:
             table=shown,
             chosen=chosen or Chosen(),
             plots=drawn,
-            plot_props=json.dumps({"query": query.encoded(**NO_TIMES), "from": query.start, "to": to}),
-            count=files.count or readings.count,
-            next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
-            tags=await data.tags_by_filter(),
+            plot_props=json.dumps(
+                {
+                    "source": "/data/series",
+                    "name": "readings",
+                    "query": query.encoded(**NO_TIMES),
+                    "from": query.start,
+                    "to": to,
+                }
+            ),
+            amount=amount(query, length, bool(further)),
+            next=further,
+            tags=await data.tags_of_newest_files(),
             datasets=await self._datasets(request, [organization for organization, _ in organizations]),
             retention=await self._retention(request, organizations),
         )

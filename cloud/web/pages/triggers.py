@@ -9,20 +9,25 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 import trio
+from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from cloud.domain.triggering.deliveries import TOPIC, Delivery, State
+from cloud.editing.triggering import EMPTY, FIELDS, entry_of, form_of
 from cloud.services.common.base import Cloud
+from cloud.services.configurations.editing import Editor
 from cloud.services.triggers.trigger_messages import Triggers
 from cloud.services.triggers.triggers import TriggerService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
 from cloud.web.views.trigger_view import (
+    FORM_CHOICES,
     DryRun,
+    TriggerDraft,
     body_of,
     digest_of,
     event_of,
@@ -102,16 +107,24 @@ class _Pages:
         """`GET /machines/<part>/triggers?trigger=&state=&before=`."""
         return await self._show(request)
 
-    async def _show(self, request: Request, dry: DryRun | None = None, error: MachineError | None = None) -> Response:
+    async def _show(
+        self,
+        request: Request,
+        dry: DryRun | None = None,
+        error: MachineError | None = None,
+        draft: TriggerDraft | None = None,
+    ) -> Response:
         service, part = self._service_of(request)
         log_filter = DeliveryFilter.of(request.query_params)
         triggers, log, older = await _read_page(service, part, log_filter)
         place, owner = await service.place(part)
+        if draft is None and owner and (edited := request.query_params.get("edit", "")):
+            draft = await self._edited(request, part, edited)
         query = urlencode({"trigger": log_filter.trigger, "state": log_filter.state, "rules": digest_of(triggers)})
         return render(
             request,
             "part_triggers.html",
-            status_of(error) if error else 400 if dry is not None and dry.error else 200,
+            status_of(error) if error else 400 if (dry and dry.error) or (draft and draft.error) else 200,
             part=part,
             place=place,
             owner=owner,
@@ -123,6 +136,10 @@ class _Pages:
             names=[(name, name) for name in dict.fromkeys(trigger.name for trigger in triggers.triggers)],
             states=[(state.value, state.value) for state in State],
             dry=dry,
+            draft=draft,
+            form=draft.form if draft is not None and draft.form else EMPTY,
+            methods=await service.captured_methods(part) if owner else (),
+            choices=FORM_CHOICES,
             error=error or "",
             sent=request.query_params.get("sent", ""),
             live="" if log_filter.before is not None else f"/live/triggers/{quote(part, safe='')}?{query}",
@@ -141,10 +158,12 @@ class _Pages:
         await live(self._cloud, socket, partial(self._follow, read_pieces, subject, FRAME))
 
     async def act(self, request: Request) -> Response:
-        """Handle a button of a trigger: `explain`, `test` or `start`."""
+        """Handle a button of a trigger, `explain`, `test` or `start`; or the form of one, `trigger`."""
         service, part = self._service_of(request)
         form = await fields(request)
         name, text, action = text_of(form, "trigger"), text_of(form, "reading"), text_of(form, "action")
+        if action == "trigger":
+            return await self._review(request, form)
         try:
             if action == "explain":
                 tried = await service.explain_trigger(part, name, reading_in(text))
@@ -160,6 +179,26 @@ class _Pages:
                 return await self._show(request, DryRun(name, text, error=str(error)))
             return await self._show(request, error=error)
         raise MachineError(f"there is no action {action[:40]!r}", kind=ErrorKind.INVALID)
+
+    async def _review(self, request: Request, form: FormData) -> Response:
+        """Send the form on to the configuration, which shows the change for review; or show what is wrong with it."""
+        service, part = self._service_of(request)
+        values, old = {field: text_of(form, field) for field in FIELDS}, text_of(form, "old")
+        try:
+            entry = entry_of(values)
+            taken = [trigger.name for trigger in (await service.list_triggers(part)).triggers]
+            if entry["name"] in taken and entry["name"] != old:
+                raise MachineError(f"there is already a trigger {entry['name']!r}: choose another name")
+        except MachineError as error:
+            return await self._show(request, draft=TriggerDraft(old, values, str(error)))
+        return RedirectResponse(f"/machines/{quote(part, safe='')}/config", 307)  # the browser sends the form again
+
+    async def _edited(self, request: Request, part: str, name: str) -> TriggerDraft:
+        editing = await Editor(self._cloud, author_of(request)).editing(part)
+        try:
+            return TriggerDraft(name, form_of(editing.document, name))
+        except MachineError as error:
+            return TriggerDraft("", None, str(error))
 
     # ---- one delivery
 

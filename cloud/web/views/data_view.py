@@ -112,6 +112,14 @@ class ReadingTable:
         return any(line.others for line in self.lines)
 
 
+def amount(query: DataQuery, length: int, more: bool) -> str:
+    """Return how much a page of this length shows. Nothing is counted beyond it, which would read everything."""
+    kind = query.view if length != 1 else query.view.removesuffix("s")
+    if query.after:
+        return f"{length} older {kind}"
+    return f"the newest {length} {kind}" if more else f"{length} {kind}"
+
+
 def tile(file: m.BinaryData) -> Tile:
     """Return the view model of a file."""
     metadata = file.metadata

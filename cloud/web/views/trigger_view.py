@@ -15,7 +15,7 @@ from cloud.services.triggers.triggers import Overview
 from rpc.pages.patches import Piece
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
-from triggers.document import EMAIL
+from triggers.document import CONDITIONAL, DATA, EMAIL, LOGS, OFFLINE, ONLINE, WEBHOOK
 from triggers.operators import OPERATORS
 
 MAX_SHOWN: Final = 64 * 1024  # characters of a body
@@ -29,6 +29,9 @@ _EVENTS: Final = {
 }
 
 
+_SIGNS: Final = {"lt": "less", "gt": "greater", "lte": "at most", "gte": "at least", "eq": "equal", "neq": "different"}
+
+
 @dataclass(frozen=True, slots=True)
 class DryRun:
     """A test of a trigger and its result. `text` is the reading as typed."""
@@ -37,6 +40,34 @@ class DryRun:
     text: str
     result: TriggerTest | None = None
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerDraft:
+    """The form of a trigger: of a new one, or of the one named `old`. Without a form, `error` says why."""
+
+    old: str
+    form: Mapping[str, str] | None
+    error: str = ""
+
+
+FORM_CHOICES: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "event": (
+        (CONDITIONAL, "a reading meets a condition"),
+        (DATA, "any data arrives"),
+        (LOGS, "a message is logged"),
+        (OFFLINE, "the machine goes offline"),
+        (ONLINE, "the machine comes online"),
+    ),
+    "operator": [
+        (row.name, row.sign if row.sign == "matches" else f"{row.sign} {_SIGNS[row.name]}")
+        for row in OPERATORS.values()
+    ],
+    "kind": (("tabular", "readings"), ("binary", "pictures and other files")),
+    "level": (("error", "error"), ("warn", "warning"), ("info", "information")),
+    "to": ((WEBHOOK, "webhook"), (EMAIL, "email")),
+}
+"""Choices of the form of a trigger: values and texts, by field."""
 
 
 def event_of(delivery: Delivery) -> str:

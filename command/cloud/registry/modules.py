@@ -180,7 +180,7 @@ def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], qui
                 if not quiet:
                     click.echo(f"{meta.module_id} {version} for {arch} was uploaded ({size / 1024:.1f} KiB)")
 
-        run_with_client(work)
+        run_with_client(work, on_trio=True)
 
 
 def _platforms(meta: Meta, archive: Path) -> list[str]:

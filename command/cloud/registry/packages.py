@@ -88,7 +88,7 @@ def upload(name: str, file: Path, version: str, kind: str, platform: str, organi
         if not quiet:
             click.echo(f"{created['id']} {created['version']} was uploaded")
 
-    run_with_client(work)
+    run_with_client(work, on_trio=True)
 
 
 @packages.command()

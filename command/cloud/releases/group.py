@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from agent.layout import PROGRAMS
-from command.cloud.group import with_client
+from command.cloud.group import with_client, with_client_on_trio
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
@@ -128,7 +128,7 @@ async def init(
 @click.option("--platform", default="", metavar="NAME", help="For a file without a header, such as linux/aarch64.")
 @ORGANIZATION
 @_JSON
-@with_client
+@with_client_on_trio
 async def upload(
     client: ApiClient,
     /,
@@ -484,3 +484,6 @@ def _say(as_json: bool, facts: Mapping[str, Any], *lines: str) -> None:
     from runtime.engine.views.tables import one_line
 
     click.echo(one_line(facts) if as_json else "\n".join(lines))
+
+
+releases.add_later({"rollout": "command.cloud.releases.rollouts:rollout"})

@@ -69,7 +69,7 @@ def run_training(work: Work, *, as_json: bool = False) -> None:
         async with _training(client) as training:
             await work(training)
 
-    run_with_client(connected, as_json=as_json)
+    run_with_client(connected, as_json=as_json, on_trio=True)
 
 
 @asynccontextmanager

@@ -73,4 +73,4 @@ def copy_trainer(trainer: str, item: str | None, version: str, output: Path | No
         click.echo(f"{created['id']} {created['version']} was uploaded")
         click.echo(f"train with it: `machine cloud train submit-custom DATASET MODEL --script {script}`", err=True)
 
-    run_with_client(work)
+    run_with_client(work, on_trio=True)

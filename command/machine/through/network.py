@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from command.cloud.group import current, find, with_client
+from command.cloud.group import current, find, with_client_on_trio
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def explain(context: click.Context, machine: str, as_json: bool) -> None:
     """
     reached: list[bool] = []
 
-    @with_client
+    @with_client_on_trio
     async def work(client: ApiClient) -> None:
         from command.machine.through.paths import explained, explanation_lines
 

@@ -38,7 +38,10 @@ async def stop_all(
     failures = await stop_resources(roster, tuple(roster.hosts), extra)
     if failures:
         listed = "; ".join(f"{name}: {error}" for name, error in sorted(failures.items()))
-        raise MachineError(f"{len(failures)} actuators could not be stopped: {listed}", kind=ErrorKind.INTERNAL)
+        raise MachineError(
+            f"{len(failures)} {'actuator' if len(failures) == 1 else 'actuators'} could not be stopped: {listed}",
+            kind=ErrorKind.INTERNAL,
+        )
 
 
 async def stop_resources(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from nursery_graph import State
-from runtime.engine.metrics.system import count_descriptors, measure_network, measure_process
+from runtime.engine.metrics.system import count_descriptors, measure_host, measure_network, measure_process
 from runtime.engine.planning.reasons import state_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ STATES: Final[Mapping[State, int]] = {
 """Numbers as in the reference server: ok, uninitialised, removing, error."""
 
 CUMULATIVE: Final[Mapping[str, str]] = {
-    "UserCPUSecs": "cores", "SystemCPUSecs": "cores",
+    "UserCPUSecs": "cores", "SystemCPUSecs": "cores", "BusySecs": "cores", "IdleSecs": "cores",
     "RxBytes": "B/s", "TxBytes": "B/s", "RxPackets": "1/s", "TxPackets": "1/s",
     "RxErrors": "1/s", "TxErrors": "1/s", "RxDropped": "1/s", "TxDropped": "1/s",
     "RetransmittedSegments": "1/s", "ReceiveErrors": "1/s", "ReceiveDrops": "1/s",
@@ -38,7 +38,10 @@ CUMULATIVE: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Last parts of the names of counters, and the unit of the rate that is shown to people."""
 
-UNITS: Final[Mapping[str, str]] = {"VssMB": "MiB", "RssMB": "MiB", "ElapsedTimeSecs": "s", "LateMs": "ms"}
+UNITS: Final[Mapping[str, str]] = {
+    "VssMB": "MiB", "RssMB": "MiB", "ElapsedTimeSecs": "s", "LateMs": "ms",
+    "MemoryUsedPct": "%", "DiskUsedPct": "%", "TemperatureCelsius": "°C",
+}  # fmt: skip
 """Units of the other names that have one."""
 
 
@@ -65,6 +68,7 @@ class Sampler:
         values["trio.TasksRunnable"] = statistics.tasks_runnable
         for name, pid in self._pids().items():
             measure_process(values, f"{MODULES}.{name}", pid)
+        measure_host(values)
         measure_network(values)
         self._measure_server(values)
         self._traffic.calls.measure(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import MutableMapping
+from functools import cache
 from typing import Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -74,6 +75,34 @@ def measure_network(values: MutableMapping[str, float]) -> None:
                 values[name] = int(number)
 
 
+def measure_host(values: MutableMapping[str, float]) -> None:
+    """Add the computer's processor time (`host.BusySecs`, `IdleSecs`, over all cores), the share of memory and of the
+    disk with the root folder that is used, and its highest temperature.
+    """
+    ticks = [int(word) for word in _read("/proc/stat").partition(b"\n")[0].split()[1:9]]
+    if len(ticks) == 8:  # proc(5): idle and iowait are the fourth and fifth; guest time is within user time
+        idle = sum(ticks[3:5])
+        values["host.BusySecs"], values["host.IdleSecs"] = (sum(ticks) - idle) / _TICKS, idle / _TICKS
+    memory = {}
+    for line in _read("/proc/meminfo").splitlines()[:3]:
+        name, _, rest = line.partition(b":")
+        memory[name] = int(rest.split()[0])
+    if memory.get(b"MemTotal") and b"MemAvailable" in memory:
+        values["host.MemoryUsedPct"] = 100 * (1 - memory[b"MemAvailable"] / memory[b"MemTotal"])
+    try:
+        disk = os.statvfs("/")
+    except OSError:
+        pass  # a root folder that cannot be read has no share
+    else:
+        usable = disk.f_blocks - disk.f_bfree + disk.f_bavail
+        if usable:
+            values["host.DiskUsedPct"] = 100 * (1 - disk.f_bavail / usable)
+    texts = (_read(f"/sys/class/thermal/{zone}/temp").strip() for zone in _zones())
+    temperatures = [int(text) / 1000 for text in texts if text.lstrip(b"-").isdigit()]
+    if temperatures:
+        values["host.TemperatureCelsius"] = max(temperatures)
+
+
 def count_descriptors() -> int:
     """Return the number of open file descriptors of this process; 0 if they cannot be counted."""
     try:
@@ -94,3 +123,12 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(fd)
+
+
+@cache
+def _zones() -> tuple[str, ...]:
+    """Return the thermal zones of this computer, which do not change."""
+    try:
+        return tuple(sorted(name for name in os.listdir("/sys/class/thermal") if name.startswith("thermal_zone")))
+    except OSError:
+        return ()

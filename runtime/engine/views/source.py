@@ -74,6 +74,9 @@ class Source(Protocol):
     def module_server(self) -> str:
         """Return ip:port of the server for modules; empty if there is none."""
 
+    async def statistics(self, start: int, end: int, points: int) -> dict[str, Any]:
+        """Return the machine's own statistics between two times; see runtime.engine.metrics.history."""
+
     async def ask_maintenance(self) -> None:
         """Decide again whether a restart is allowed now; takes at most a few seconds."""
 

@@ -143,7 +143,7 @@ async def _output(
                 for index, stream in enumerate(streams):
                     nursery.start_soon(read, index, stream, send.clone())
             await group.wait()
-            group.signal(signal.SIGHUP)  # remaining background programs end with it
+            await group.signal(signal.SIGHUP)  # remaining background programs end with it
             ended = True
             for wait in waits:
                 wait.deadline = trio.current_time() + SILENCE_LIMIT

@@ -64,7 +64,15 @@ class ModelVision(VisionService):
 
     async def _infer(self, image: bytes, mime_type: str) -> tuple[Mapping[str, FlatTensor], Placement, tuple[int, int]]:
         tensor, placement, size = await self.work(partial(self._input_tensor, image, mime_type))
-        outputs = await self._model.infer(FlatTensors({self._shape.name: tensor}))
+        try:
+            outputs = await self._model.infer(FlatTensors({self._shape.name: tensor}))
+        except MachineError as error:
+            if error.kind is not ErrorKind.INTERNAL or error.remedy or (self._shape.width and self._shape.height):
+                raise
+            # Models that state any size may fail with most sizes.
+            width, height = size
+            remedy = f"if it cannot use pictures of {width} x {height} pixels, set input_size_px of {self.name.short}"
+            raise MachineError(error.message, kind=error.kind, remedy=remedy) from error
         return outputs.tensors, placement, size
 
     def _input_tensor(self, image: bytes, mime_type: str) -> tuple[FlatTensor, Placement, tuple[int, int]]:

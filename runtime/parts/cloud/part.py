@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
@@ -22,11 +21,11 @@ from schema.document.machine import MachineDocument
 from uplink.upload import upload
 
 if TYPE_CHECKING:
-    from rpc.peers.port import Channel, PeerConnection
     from runtime.parts.cloud.answering import Answering
 
 QUEUE: Final = f"{INTERNAL}cloud-log-queue"
 WEBRTC: Final = f"{INTERNAL}cloud-webrtc"
+CLIENTS: Final = f"{INTERNAL}webrtc"  # the node of the part "webrtc"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
 CALLS: Final = f"{INTERNAL}cloud-calls"
@@ -60,7 +59,7 @@ class CloudPart:
     def _optional_nodes(self) -> Iterator[Node]:
         assert self._link is not None
         if self._answering is not None:
-            yield Node(WEBRTC, self._answer, requires={QUEUE, SESSIONS}, restart=RESTART)
+            yield Node(WEBRTC, self._answer, requires={QUEUE, SESSIONS, CLIENTS}, restart=RESTART)
         if self._link.certificate is not None:
             yield Node(CERTIFICATE, self._certify, restart=RESTART)
 
@@ -99,16 +98,12 @@ def _answering(link: CloudLink | None, context: PartContext) -> Answering | None
     """Return what answers offers of WebRTC connections; None without a cloud or an engine, and with -webrtc=false."""
     if link is None or not link.webrtc:
         return None
-    from runtime.parts.cloud.answering import MAX_CONNECTIONS, Answering
+    from rpc.datachannel.clients import MAX_CONNECTIONS
+    from runtime.parts.cloud.answering import Answering
 
     core = ServerCore(context.router, limits=Limits(max_connections=MAX_CONNECTIONS))
-
-    def media(peer: PeerConnection, negotiation: Channel) -> AbstractAsyncContextManager[Any]:
-        video: Any = context.parts["video"]
-        connection: AbstractAsyncContextManager[Any] = video.connection(peer, negotiation)
-        return connection
-
-    return Answering(link.address, core, link.worker.run, media)
+    clients: Any = context.parts["webrtc"]
+    return Answering(link.address, core, clients)
 
 
 def _keys(document: MachineDocument) -> list[tuple[str, str]]:
@@ -118,7 +113,8 @@ def _keys(document: MachineDocument) -> list[tuple[str, str]]:
     main = cloud.main_part if cloud is not None else None
     if not document.auth.handlers and not located and main is None:
         return []
-    from rpc.access.auth import LOCATION_SECRET, PART_SECRET, credentials_of
+    from rpc.access.auth import credentials_of
+    from rpc.access.credential_types import LOCATION_SECRET, PART_SECRET
 
     credentials, _ = credentials_of([{"type": item.type, "config": item.config} for item in document.auth.handlers])
     keys = [(credential.type, credential.entity) for credential in credentials]

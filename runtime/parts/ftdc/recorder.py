@@ -15,6 +15,7 @@ import trio
 
 from nursery_graph import Node, Restart
 from runtime.engine.home import home
+from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from schema.document.machine import MachineDocument
@@ -55,6 +56,7 @@ class Recorder:
 
     def __init__(self, context: PartContext) -> None:
         self._sample = context.sample
+        self._history = context.history
         self._environment = context.environment
 
     def nodes(self, document: MachineDocument) -> list[Node]:
@@ -74,13 +76,14 @@ class Recorder:
         worker = Worker("ftdc")
         async with worker.opened():
             ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=FILES)
-            diary = Diary(self._sample, ring, worker.run, worker.run)
+            diary = Diary(self._sample, ring, worker.run, worker.run, self._history)
             await diary.run(task_status=task_status)
 
 
 class Diary:
     """Writes the result of `sample` every PERIOD. Samples that cannot be written are dropped, with one warning.
-    `sync` runs the synchronization with the disk and `write` runs the writes; both may block.
+    `sync` runs the synchronization with the disk and `write` runs the writes; both may block. `history` gets every
+    sample, also one that cannot be written.
     """
 
     def __init__(
@@ -89,11 +92,13 @@ class Diary:
         ring: FileRing,
         sync: RunBlocking,
         write: RunBlocking = _run_directly,
+        history: History | None = None,
     ) -> None:
         self._sample = sample
         self._ring = ring
         self._sync = sync
         self._run_write = write
+        self._history = history
         self._encoder = Encoder()
         self._waiting: list[tuple[int, dict[str, float]]] = []  # samples taken while the disk was busy
         self._busy = False  # writing or synchronizing
@@ -124,7 +129,10 @@ class Diary:
     def _take(self, nursery: trio.Nursery, due: float) -> None:
         values = self._sample()
         values["trio.LateMs"] = 1000 * (trio.current_time() - due)
-        self._waiting.append((time.time_ns(), values))
+        now = time.time_ns()
+        if self._history is not None:
+            self._history.add(now // 1_000_000, values)
+        self._waiting.append((now, values))
         self.dropped += len(self._waiting[:-WAITING])
         del self._waiting[:-WAITING]
         if not self._busy:

@@ -135,7 +135,7 @@ class ModuleLife:
         try:
             await watch_answers(client, self._link.module, self._setting.build_limit)
         except MachineError:
-            process.kill()  # a process that does not answer does not handle SIGTERM either
+            await process.kill()  # a process that does not answer does not handle SIGTERM either
             raise
 
     async def _until_end(self, process: Running) -> None:

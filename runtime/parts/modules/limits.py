@@ -32,7 +32,8 @@ def keep(pid: int, limits: ModuleLimits) -> None:
             most = limits.open_files if hard == resource.RLIM_INFINITY else min(limits.open_files, hard)
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
         if limits.nice:
-            os.setpriority(os.PRIO_PROCESS, pid, limits.nice)
+            own = os.getpriority(os.PRIO_PROCESS, 0)  # root could raise the priority of the module above it
+            os.setpriority(os.PRIO_PROCESS, pid, max(limits.nice, own))
     with suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(str(OOM_ADJUSTMENT))
 

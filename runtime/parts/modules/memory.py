@@ -82,12 +82,14 @@ class MemoryProcess:
         """See Running.appeared."""
         await self._listens.wait()
 
-    def usage(self) -> Usage:
+    async def usage(self) -> Usage:
         """See Running.usage."""
+        await trio.lowlevel.checkpoint()
         return Usage(self.behaviour.memory, 1)
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """See Running.kill."""
+        await trio.lowlevel.checkpoint()
         self.end(-signal.SIGKILL)
 
     # ---- simulated signals

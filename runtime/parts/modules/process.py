@@ -29,6 +29,7 @@ from schema.document.modules import Module, ModuleLimits
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.foreign.remove import remove
 from support.inotify import Inotify
+from support.worker import Worker
 
 LONGEST_FOLDER: Final = 60
 """Bytes of the path of the folder for temporary files; 43 are left for those of a machine and a module's name."""
@@ -58,7 +59,7 @@ class Running(Protocol):
         """Wait for its end; return the exit status, or the negative number of the signal that ended it."""
         ...
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """Kill it and its descendants with SIGKILL."""
         ...
 
@@ -66,7 +67,7 @@ class Running(Protocol):
         """Wait until its address exists, so that it can be dialed. Return immediately if that cannot be observed."""
         ...
 
-    def usage(self) -> limits.Usage:
+    async def usage(self) -> limits.Usage:
         """Return its current usage, including its descendants."""
         ...
 
@@ -165,7 +166,8 @@ class LocalProcesses:
                 try:
                     yield _LocalProcess(group, address)
                 finally:
-                    group.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
+                    with trio.CancelScope(shield=True):
+                        await group.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
         finally:
             if not is_tcp(address):
                 _remove(address)
@@ -185,6 +187,7 @@ class _LocalProcess:
         self.pid = group.pid
         self._group = group
         self._address = address
+        self._worker = Worker("usage of a module")
 
     def follow(self, nursery: trio.Nursery, output: Output) -> None:
         output.follow(nursery, self._group.process)
@@ -192,8 +195,8 @@ class _LocalProcess:
     async def wait(self) -> int:
         return await self._group.wait()
 
-    def kill(self) -> None:
-        self._group.signal(signal.SIGKILL)
+    async def kill(self) -> None:
+        await self._group.signal(signal.SIGKILL)
 
     async def appeared(self) -> None:
         """Wait until its Unix socket exists. Return immediately for TCP, which has no event: callers retry."""
@@ -208,8 +211,9 @@ class _LocalProcess:
         finally:
             notices.close()
 
-    def usage(self) -> limits.Usage:
-        return limits.usage(self.pid)
+    async def usage(self) -> limits.Usage:
+        async with self._worker.opened():
+            return await self._worker.run(lambda: limits.usage(self.pid))
 
 
 def is_tcp(address: str) -> bool:

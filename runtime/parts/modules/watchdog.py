@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -45,7 +45,7 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
             )
 
 
-async def watch_usage(usage: Callable[[], Usage], module: Module) -> None:
+async def watch_usage(usage: Callable[[], Awaitable[Usage]], module: Module) -> None:
     """Measure the usage of the module periodically. Raises MachineError when it exceeds its limits.
 
     Returns immediately if the module limits neither memory nor processes.
@@ -53,7 +53,7 @@ async def watch_usage(usage: Callable[[], Usage], module: Module) -> None:
     if not (module.limits.memory_mb or module.limits.processes):
         return
     while True:
-        reason = exceeded(module.limits, usage())
+        reason = exceeded(module.limits, await usage())
         if reason:
             raise MachineError(
                 f"the module {module.name!r} was stopped: {reason}",

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import trio
 
-from rpc.access.auth import API_KEY, LOCATION_SECRET, TYPES
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET, TYPES
 from rpc.carrier import Peer
-from rpc.client.channel import Target
 from rpc.client.credentials import ApiKey
+from rpc.client.target import Target
 from schema.document.network import DEFAULT_BIND_ADDRESS
 from schema.document.remotes import Remote
 from schema.errors import ConfigError

@@ -15,7 +15,8 @@ from grpclib.exceptions import GRPCError
 from nursery_graph import Restart, current_node
 from nursery_graph.restart import back_off
 from rpc.carrier import Peer
-from rpc.client.channel import Channel, Target
+from rpc.client.channel import Channel
+from rpc.client.target import Target
 from rpc.limits import Limits
 from rpc.network.interfaces import watch_changes
 from runtime.engine.calls.introduction import Introduction

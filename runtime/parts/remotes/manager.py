@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.client.channel import Target
+from rpc.client.target import Target
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import REMOTE

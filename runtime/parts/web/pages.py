@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -20,6 +22,7 @@ from rpc.access.guard import METRICS
 from rpc.access.login import TOKEN, LoginTexts
 from rpc.pages import words
 from rpc.pages.assets import Assets
+from rpc.pages.compression import Compress
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
 from runtime.engine.views.source import LEVELS, Source
 from runtime.engine.views.status import MachineStatus
@@ -38,6 +41,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 PUBLIC: Final = ("/", "/healthz", "/restart_status")
 """Paths that `rpc.access.guard` allows without a token, for supervisors. `/` answers programs with a line of text."""
 PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # SVG may contain code
+HOUR: Final = 3_600_000  # milliseconds
 LOGIN_TEXTS: Final = LoginTexts(
     "Log in to the machine",
     "Use a key from its configuration (auth), or from the cloud that it has joined.",
@@ -45,10 +49,18 @@ LOGIN_TEXTS: Final = LoginTexts(
 
 
 def build(
-    source: Source, *, shared: Path | None = None, debug: Endpoint | None = None, metrics: Endpoint | None = None
+    source: Source,
+    *,
+    shared: Path | None = None,
+    webrtc: bool = False,
+    debug: Endpoint | None = None,
+    metrics: Endpoint | None = None,
 ) -> Starlette:
-    """Return the application for one machine. It has no lifespan. `shared` is a folder with further static files."""
-    pages = Pages(source, shared)
+    """Return the application for one machine. It has no lifespan.
+
+    `shared` is a folder with further static files. With `webrtc`, the machine answers offers of its pages.
+    """
+    pages = Pages(source, shared, webrtc=webrtc)
     controls = Controls(source, pages.forgery, pages.show_resource)
     answered = pages.answered
     return Starlette(
@@ -59,6 +71,8 @@ def build(
             Route("/static/{file}", answered(pages.static)),
             Route("/status.json", answered(pages.status_json)),
             Route("/control", answered(pages.control)),
+            Route("/statistics", answered(pages.statistics)),
+            Route("/statistics/series", answered(pages.series)),
             Route("/logs", answered(pages.logs)),
             Route("/logs.json", answered(pages.logs_json)),
             Route("/stop-all", answered(controls.stop_all), methods=["POST"]),
@@ -71,7 +85,7 @@ def build(
             WebSocketRoute("/live", Live(source, pages.renderer).serve),
             WebSocketRoute("/logs/stream", LogStream(source).serve),
         ],
-        middleware=[Middleware(Protect)],
+        middleware=[Middleware(Protect), Middleware(Compress)],
         exception_handlers={404: pages.not_found, 405: pages.wrong_method},
     )
 
@@ -79,8 +93,9 @@ def build(
 class Pages:
     """The endpoints of pages and data."""
 
-    def __init__(self, source: Source, shared: Path | None = None) -> None:
+    def __init__(self, source: Source, shared: Path | None = None, *, webrtc: bool = False) -> None:
         self._source = source
+        self._webrtc = webrtc
         self._assets = Assets(STATIC, *([shared] if shared is not None else []))
         self.renderer = Renderer(self._assets)
         self.forgery = Forgery()
@@ -165,10 +180,30 @@ class Pages:
             "name": status.name,
             "part": "",
             "token": TOKEN if keys else "",
-            "webrtc": False,
+            "webrtc": self._webrtc,
             "resource_pages": True,
         }
         return self._page(request, "control.html", status=status, here="control", props=json.dumps(props))
+
+    async def statistics(self, request: Request) -> Response:
+        """`GET /statistics`: plots of the machine's own statistics."""
+        status = self._source.status()
+        props = {"source": "/statistics/series", "name": "statistics", "query": "", "from": "", "to": ""}
+        return self._page(request, "statistics.html", status=status, here="statistics", props=json.dumps(props))
+
+    async def series(self, request: Request) -> Response:
+        """`GET /statistics/series?from=&to=&points=`: the numbers, by default of the last hour."""
+        asked = request.query_params
+        end = _time(asked, "to") or time.time_ns() // 1_000_000
+        start = _time(asked, "from") or end - HOUR
+        points = asked.get("points", "") or "720"
+        if start > end or not points.isascii() or not points.isdigit() or len(points) > 6:
+            raise MachineError(
+                "the range of the statistics is not valid",
+                kind=ErrorKind.INVALID,
+                remedy="use times such as 2026-01-31T12:00:00Z, `from` before `to`, and a number of points",
+            )
+        return _json(await self._source.statistics(start, end, int(points)))
 
     async def resource(self, request: Request) -> Response:
         """`GET /resources/<name>`: the page of a resource."""
@@ -287,3 +322,17 @@ class Pages:
 
 def _json(value: object) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+def _time(asked: Mapping[str, str], name: str) -> int:
+    """Return a time of a query in milliseconds since 1970; 0 if it is missing. INVALID if it is not a time."""
+    text = asked.get(name, "")[:40]
+    if not text:
+        return 0
+    try:
+        when = datetime.fromisoformat(text)
+        return int(1000 * (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        raise MachineError(
+            f"{name} is not a time: {text!r}", kind=ErrorKind.INVALID, remedy="write it like 2026-01-31T12:00:00Z"
+        ) from None

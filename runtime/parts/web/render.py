@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rpc.pages.assets import Assets, environment
+from rpc.pages.assets import Assets, compilers, environment
 from runtime.engine.views.health import health_word
 
 STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
@@ -16,21 +16,27 @@ _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
 
 
+def compile_pages() -> None:
+    """Compile the templates, in a thread; see `compilers`."""
+    for compiled in compilers(Renderer(Assets(STATIC)).environment):
+        compiled()
+
+
 class Renderer:
     """Renders whole pages, and parts of them for live updates."""
 
     def __init__(self, assets: Assets) -> None:
-        self._environment = environment([_HERE / "templates"], assets)
-        self._environment.globals.update(known_states=STATES)
-        self._environment.filters["health_word"] = health_word
+        self.environment = environment([_HERE / "templates"], assets)
+        self.environment.globals.update(known_states=STATES)
+        self.environment.filters["health_word"] = health_word
 
     def page(self, template: str, **context: Any) -> str:
         """Render a page."""
-        return self._environment.get_template(template).render(now=_now(), **context)
+        return self.environment.get_template(template).render(now=_now(), **context)
 
     def part(self, macro: str, *arguments: object) -> str:
         """Render one macro of parts.html."""
-        module = self._environment.get_template("parts.html").make_module({"now": _now()})
+        module = self.environment.get_template("parts.html").make_module({"now": _now()})
         return str(getattr(module, macro)(*arguments))
 
 

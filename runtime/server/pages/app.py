@@ -33,4 +33,10 @@ def app(machine: Machine) -> Starlette:
         async with worker.opened():
             return await exposed(families(machine.status(), machine.traffic, machine.pids()), request, worker.run)
 
-    return build(MachineSource(machine), shared=machine.options.shared_dir, debug=debug, metrics=metrics)
+    return build(
+        MachineSource(machine),
+        shared=machine.options.shared_dir,
+        webrtc="webrtc" in machine.parts.present,
+        debug=debug,
+        metrics=metrics,
+    )

@@ -47,6 +47,10 @@ class MachineSource:
         modules = self._machine.parts.modules
         return modules.tcp_address if modules is not None else ""
 
+    async def statistics(self, start: int, end: int, points: int) -> dict[str, Any]:
+        """Return the course of the machine's own statistics; nothing with `-ftdc=false`."""
+        return await self._machine.history.series(start, end, points)
+
     async def ask_maintenance(self) -> None:
         """Read the maintenance sensor now; see Source."""
         await self._machine.configured.ask_maintenance()

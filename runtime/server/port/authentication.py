@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import LOCATION_SECRET, Authenticator
+from rpc.access.auth import Authenticator
+from rpc.access.credential_types import LOCATION_SECRET
 from rpc.carrier import Identity, Peer
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
@@ -33,10 +35,11 @@ def instance_of(options: Options) -> str:
 class MachineAuthenticator(Authenticator):
     """An Authenticator that implements -allow-insecure-creds, and LOCATION as the entity for location secrets."""
 
-    def __init__(self, options: Options, endpoint: Endpoint) -> None:
+    def __init__(self, options: Options, endpoint: Endpoint, revoked: Callable[[], None] = lambda: None) -> None:
         super().__init__(instance=instance_of(options))
         self._options = options
         self._endpoint = endpoint
+        self._on_revoked = revoked
 
     def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
         """Return a token, see Authenticator; UNAUTHENTICATED also for a key sent over the network without TLS."""
@@ -49,6 +52,11 @@ class MachineAuthenticator(Authenticator):
         """See Authenticator; UNAUTHENTICATED also for a ticket sent over the network without TLS."""
         self._require_secure(peer, "Links that log in", "The session would be readable too")
         return await super().redeem_ticket(ticket, peer=peer, life=life)
+
+    def revoke(self, jti: str) -> None:
+        """See Authenticator."""
+        super().revoke(jti)
+        self._on_revoked()
 
     def _require_secure(self, peer: Peer, what: str, warning: str) -> None:
         if self.enabled and not (peer.local or self._endpoint.secure or self._options.allow_insecure_creds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
@@ -48,6 +49,7 @@ class Gate:
         self._endpoint = endpoint
         self._authenticator: Authenticator | None = None
         self.keys = 0  # number of active credentials
+        self.changed = trio.Event()  # some callers may not be admitted any more; replaced when it is set
         self.operators: frozenset[str] = frozenset()  # ids of keys that may not call what is GUARDED
 
     @property
@@ -61,7 +63,7 @@ class Gate:
         if self._authenticator is None:
             from runtime.server.port.authentication import MachineAuthenticator
 
-            self._authenticator = MachineAuthenticator(self._options, self._endpoint)
+            self._authenticator = MachineAuthenticator(self._options, self._endpoint, self._notify)
         return self._authenticator
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
@@ -106,7 +108,8 @@ class Gate:
         secrets, main = _location_secrets(document), document.cloud.main_part if document.cloud is not None else None
         if not document.auth.handlers and not secrets and main is None:
             return []
-        from rpc.access.auth import LOCATION_SECRET, PART_SECRET, Credential, credentials_of
+        from rpc.access.auth import Credential, credentials_of
+        from rpc.access.credential_types import LOCATION_SECRET, PART_SECRET
         from runtime.server.port.authentication import LOCATION
 
         handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
@@ -123,6 +126,15 @@ class Gate:
         self.keys = len(credentials)
         if credentials or self._authenticator is not None:
             self.authenticator.configure(credentials)
+        self._notify()
+
+    def admits(self, caller: Identity | None) -> bool:
+        """Return whether a caller that was authorized before still is; `changed` is set when that may change."""
+        return self.authenticator.holds(caller) if caller is not None and self.enabled else not self.enabled
+
+    def _notify(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
 
 
 def _location_secrets(document: MachineDocument) -> list[str]:

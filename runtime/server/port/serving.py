@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from grpclib.const import Cardinality, Handler, Status
-from grpclib.exceptions import GRPCError
+from grpclib.const import Handler
 
 from nursery_graph import Node, Restart
 from rpc.access.origins import Origins
+from rpc.api.own import SERIES
 from rpc.api.server.router import ApiRouter
 from rpc.api.server.target import Target
 from rpc.call import ServerCore
@@ -30,8 +30,11 @@ from runtime.engine.planning.node_names import RPC, SESSIONS
 from runtime.engine.views.status import MachineState
 from runtime.server.machine import Machine
 from runtime.server.port.gate import GUARDED, Gate
+from runtime.server.port.signalling import PREFIX, LocalSignalling
+from runtime.server.port.statistics import series_handler
 from schema.document.machine import MachineDocument
 from schema.document.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
+from support.worker import Worker
 
 ROBOT_SERVICE: Final = "viam.robot.v1.RobotService"
 STREAM_SERVICE: Final = "proto.stream.v1.StreamService"
@@ -39,7 +42,6 @@ SERVICES: Final = {
     ROBOT_SERVICE: "runtime.server.robot.service:RobotService",
     STREAM_SERVICE: "runtime.parts.video.service:StreamService",
 }
-SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
@@ -49,32 +51,49 @@ ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class LazyApp:
-    """An ASGI application that is created on its first request."""
+    """An ASGI application that is loaded with its first request, without holding up the event loop.
 
-    def __init__(self, make: Callable[[], ASGIApp]) -> None:
-        self._make = make
+    `load` imports its modules and compiles its templates, in a thread, and returns the function that creates the
+    application.
+    """
+
+    def __init__(self, load: Callable[[], Callable[[], ASGIApp]]) -> None:
+        self._load = load
+        self._loading = trio.Lock()
         self._app: ASGIApp | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request (ASGI 3)."""
-        if self._app is None:
-            self._app = self._make()
-        await self._app(scope, receive, send)
+        await (self._app or await self._loaded())(scope, receive, send)
+
+    async def _loaded(self) -> ASGIApp:
+        async with self._loading:
+            if self._app is None:
+                worker = Worker("import of pages")
+                async with worker.opened():
+                    make = await worker.run(self._load)
+                self._app = make()
+            return self._app
 
 
 class MachineServices:
     """The APIs of this program and those that only modules define."""
 
-    def __init__(self, inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> None:
+    def __init__(
+        self, inner: ApiRouter, gate: Gate, signalling: Callable[[str], Handler], *, machine: Machine, target: Target
+    ) -> None:
         self._inner = inner
+        self._signalling = signalling
         self._gate = gate
         self._machine = machine
         self._target = target
 
     def get(self, path: str, /) -> Handler | None:
         """Return the handler of a path, or None; see Router."""
-        if path.startswith(SIGNALING):
-            return Handler(_no_webrtc, Cardinality.UNARY_UNARY, None, None)
+        if path == SERIES:
+            return series_handler(self._machine.history.series)
+        if path.startswith(PREFIX):
+            return self._signalling(path)
         handler = self._inner.get(path) or self._foreign(path)
         return self._gate.for_owners(path, handler) if path in GUARDED and handler is not None else handler
 
@@ -97,9 +116,11 @@ class MachineServices:
         return modules.foreign.handler(path, self._target) if modules is not None else None
 
 
-def standard_services(inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> StandardServices:
+def standard_services(
+    inner: ApiRouter, gate: Gate, signalling: Callable[[str], Handler], *, machine: Machine, target: Target
+) -> StandardServices:
     """Return the services on the port of a machine."""
-    services = MachineServices(inner, gate, machine=machine, target=target)
+    services = MachineServices(inner, gate, signalling, machine=machine, target=target)
 
     async def listen(notify: Callable[[], None]) -> None:
         async def follow_graph() -> None:
@@ -137,7 +158,8 @@ class Serving:
         self.dispatch.services[STREAM_SERVICE] = self._stream_service
         target = machine.traffic.calls.observed(machine.roster, self.dispatch)
         inner = ApiRouter(target, bases=BASES, services=SERVICES)
-        self.router = standard_services(inner, self.gate, machine=machine, target=target)
+        self.router = standard_services(inner, self.gate, self._signalled, machine=machine, target=target)
+        self._signalling = LocalSignalling(self.router, self.gate, machine.parts.present)
 
     def node(self, document: MachineDocument) -> Node:
         """Return the node that listens as configured; equal versions mean the same address and files."""
@@ -194,6 +216,9 @@ class Serving:
         link = self.machine.cloud
         return link.certificate.tls if link is not None and link.certificate is not None else None
 
+    def _signalled(self, path: str) -> Handler:
+        return self._signalling.handler(path)
+
     def _robot_service(self, call: Any, operation: Any) -> object:
         from runtime.server.robot.service import RobotService
 
@@ -207,15 +232,17 @@ class Serving:
     def pages(self, *, loopback: bool) -> ASGIApp:
         """Return the web pages with access control; they are loaded with the first request."""
 
-        def make() -> ASGIApp:
+        def load() -> Callable[[], ASGIApp]:
             from rpc.access.guard import Guard
             from runtime.parts.web.pages import LOGIN_TEXTS, PUBLIC
+            from runtime.parts.web.render import compile_pages
             from runtime.server.pages.app import app
 
-            origins = partial(self.origins, loopback=loopback)
-            return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, texts=LOGIN_TEXTS)
+            compile_pages()
+            origins, authenticator = partial(self.origins, loopback=loopback), self.gate.authenticator
+            return lambda: Guard(app(self.machine), authenticator, origins=origins, public=PUBLIC, texts=LOGIN_TEXTS)
 
-        return LazyApp(make)
+        return LazyApp(load)
 
 
 class Listening:
@@ -280,15 +307,6 @@ class Listening:
             if exposure != logged:
                 logged = exposure
                 (log.info if loopback or serving.gate.enabled else log.warning)("access changed", **exposure)
-
-
-async def _no_webrtc(stream: Any) -> None:
-    """Reject WebRTC signaling. Official SDKs log the message as an error, and then connect directly."""
-    raise GRPCError(
-        Status.UNIMPLEMENTED,
-        "this is not an error: at its own address, a machine is called directly, and WebRTC is for calls through a "
-        "cloud; dial with disable_webrtc=True to skip this attempt",
-    )
 
 
 async def _serve(

@@ -1,9 +1,14 @@
-"""Accessibility checks of a page: names for screen readers, landmarks, contrast, visible focus, width on a phone."""
+"""Accessibility checks of a page: axe-core, names for screen readers, contrast, visible focus, width on a phone.
+
+axe-core comes with the packages of tests/e2e/typescript. Where they are missing, a line says so and the others run.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -11,6 +16,16 @@ from tests.e2e.browser.page import Page
 
 PHONE: Final = 360  # CSS pixels, width of the narrowest phones in use
 DESK: Final = 1280
+AXE: Final = Path(__file__).parents[1] / "typescript" / "node_modules" / "axe-core" / "axe.min.js"
+
+# Findings of axe-core with an impact of serious or critical. Contrast is checked below, in both color schemes.
+_AXE: Final = """
+axe.run(document, {
+  preload: false, resultTypes: ["violations"], rules: { "color-contrast": { enabled: false } },
+}).then((result) => result.violations
+  .filter((each) => each.impact === "serious" || each.impact === "critical")
+  .flatMap((each) => each.nodes.slice(0, 3).map((node) => `axe, ${each.id}: ${node.html.slice(0, 120)}`)))
+"""
 
 _STRUCTURE: Final = """
 (() => {
@@ -98,7 +113,7 @@ _CONTRAST: Final = """
   const said = new Set(), walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const one = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
-    if (!text || one.closest("svg, script, template, option, :disabled, [data-layer]")) continue;
+    if (!text || one.closest("svg, script, template, option, :disabled")) continue;
     if (!one.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     const style = getComputedStyle(one), back = behind(one), front = over(rgba(style.color), back);
     const [high, low] = [light(front), light(back)].sort((a, b) => b - a), ratio = (high + 0.05) / (low + 0.05);
@@ -118,12 +133,15 @@ async def faults(page: Page) -> list[str]:
     problems = [f"unnamed: {element}" for element in await page.unnamed()]
     problems += await page.evaluate(_STRUCTURE)
     problems += await page.evaluate(_FOCUS)
+    if script := _axe():
+        await page.evaluate(script)
+        problems += await page.evaluate(_AXE)
     for scheme in ("light", "dark"):
-        await _emulate(page, scheme)
+        await page.appearance(scheme)
         problems += [f"contrast, {scheme}: {text}" for text in await page.evaluate(_CONTRAST)]
     if moving := await page.evaluate("document.getAnimations().length"):
         problems.append(f"{moving} animations although motion is not wanted")
-    await _emulate(page, "light")
+    await page.appearance("light")
     await page.size(PHONE, 740, phone=True)
     if wider := await page.overflow():
         problems.append(f"on a phone, the page is {wider} pixels too wide: {await _wide(page)}")
@@ -132,9 +150,13 @@ async def faults(page: Page) -> list[str]:
     return problems
 
 
-async def _emulate(page: Page, scheme: str) -> None:
-    features = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")]
-    await page.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features])
+@cache
+def _axe() -> str:
+    """Return the script of axe-core; "" where it is not installed."""
+    if AXE.exists():
+        return AXE.read_text() + ";0"
+    print(f"axe-core does not check the pages: there is no {AXE}; `make test` installs it")
+    return ""
 
 
 async def _wide(page: Page) -> Any:

@@ -25,6 +25,7 @@ KEYS: Final[dict[str, tuple[str, int, str]]] = {  # code, virtual key code, text
     "Delete": ("Delete", 46, ""),
     "Home": ("Home", 36, ""),
     "End": ("End", 35, ""),
+    "F8": ("F8", 119, ""),
     " ": ("Space", 32, " "),
 }
 MODIFIERS: Final = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
@@ -148,6 +149,13 @@ class Page:
         """Resize the tab, in CSS pixels; with `phone`, emulate a phone."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
+        )
+
+    async def appearance(self, scheme: str) -> None:
+        """Emulate a preference for a color scheme, `light` or `dark`, and for pages without motion."""
+        features = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")]
+        await self.call(
+            "Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features]
         )
 
     async def scripts(self, *, enabled: bool) -> None:

@@ -8,14 +8,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.looking import faults
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
+from tests.e2e.browser.writing import CONTENT, move, press_save, write
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import server
 
 pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
+CHOSEN = ".cm-tooltip-autocomplete [aria-selected] .cm-completionLabel"
 SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
 
 
@@ -42,11 +47,6 @@ async def save(running: CloudProcess, part: dict[str, Any], document: dict[str, 
         await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=json.dumps(document))
 
 
-async def draft(page: Page, document: Any) -> None:
-    """Replace the text in the editor, as pasting does."""
-    await page.fill("#document", document if isinstance(document, str) else json.dumps(document, indent=2))
-
-
 async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) -> None:
     async with joined(tmp_path) as (running, page, part):
         path = f"/machines/{part['id']}/config"
@@ -54,40 +54,53 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         assert await page.unnamed() == []
 
         # completion while typing
-        await draft(page, "{}")
+        await write(page, "{}")
         await page.press("Home")
         await page.press("ArrowRight")
         await page.type('"comp')
-        await page.until("document.querySelector('#choices:not([hidden]) li b')?.innerText === 'components'")
+        await page.until_text("components", CHOSEN)
         await page.press("Enter")
         await page.press("Control+ ")
-        await page.until("document.querySelector('#choices:not([hidden]) li b')?.innerText === '{ }'")
+        await page.until_text("{ }", CHOSEN)
         await page.press("Enter")
         await page.type("heat")
         assert '"name": "heat"' in await page.value("#document")
 
         # a mistake is marked at its line
-        await draft(
+        await write(
             page, '{\n  "components": [\n    {"name": "heat", "api": "rdk:component:sensor", "model": "fakee"}\n  ]\n}'
         )
         await page.until_text("did you mean 'fake'", "#findings")
         assert "line 3" in await page.text("#findings")
-        await page.until("document.querySelector('[data-signs] i').dataset.line === '3'")
-        assert await page.texts("[data-layer] mark") == ['"fakee"']
+        await page.until("!!document.querySelector('.cm-lint-marker-error')")
+        assert await page.texts(".cm-lintRange-error") == ['"fakee"']
+        assert '"fakee"' in await page.text(".cm-line:nth-of-type(3)")
+
+        # the next problem by the keyboard, folding, searching
+        await page.press("F8")
+        await page.until("getSelection().toString() === '\"fakee\"'")
+        await page.click(".cm-foldGutter .cm-gutterElement:nth-of-type(3) span")
+        await page.until("!!document.querySelector('.cm-foldPlaceholder')")
+        await page.focus(CONTENT)
+        await page.press("Control+f")
+        await page.until("document.activeElement.getAttribute('main-field') === 'true'")
+        await page.press("Escape")
+        assert await faults(page) == []
 
         # review and save: the machine applies it within a moment
-        await draft(page, {"components": [SENSOR]})
+        await write(page, {"components": [SENSOR]})
         await page.until_text("No problems found", "#findings")
         await page.click("[value=review]")
-        assert "components.heat" in await page.until_text("1 added", "main")
-        await page.click("[value=save]")
+        await page.until_text("1 added", "main")
+        await page.until_text("components.heat", "main")
+        await press_save(page)
         await page.until("document.querySelector('#running[data-runs=yes][data-revision=\"2\"]')")
 
         # break it: the reason is shown
         broken = {**SENSOR, "api": "rdk:component:motor", "model": "gpio", "name": "wheel"}
-        await draft(page, {"components": [SENSOR, {**broken, "attributes": {"board": "none", "pins": {"pwm": "1"}}}]})
+        await write(page, {"components": [SENSOR, {**broken, "attributes": {"board": "none", "pins": {"pwm": "1"}}}]})
         await page.click("[value=review]")
-        await page.click("[value=save]")
+        await press_save(page)
         await page.until("document.querySelector('#running[data-revision=\"3\"]')")
         # the number and the reason come with different reports of the machine
         await page.until_text("but has 1 problem", "#running")
@@ -105,7 +118,7 @@ async def test_a_draft_is_not_lost_by_accident_or_without_scripts(tmp_path: Path
     async with joined(tmp_path, machine=False) as (running, page, part):
         url = f"http://{running.address}/machines/{part['id']}/config"
         await page.goto(url)
-        await draft(page, '{"debug": true}')
+        await write(page, '{"debug": true}')
         await page.goto(f"http://{running.address}/")
         assert page.dialogs == ["beforeunload"]
         await page.goto(url)
@@ -139,45 +152,36 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         await page.press("Enter")
         await page.until_text("choose another name", "[data-add-error]")
         await page.fill("[name=resource]", "left")
-        await page.evaluate(
-            "window.inserted = 0; document.querySelector('#document')"
-            ".addEventListener('input', (event) => { window.inserted += (event.data || '').length; })"
-        )
         await page.click("[value=add]")
         await page.until_text("left", "#outline")
-        whole = len(await page.value("#document"))
-        assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # unchanged lines are not inserted again
         created = json.loads(await page.value("#document"))["components"]
         assert [item["name"] for item in created] == ["heat", "left"]
         assert created[1]["attributes"] == {"board": "", "pins": {}}
 
         # the outline jumps to the entry, completion works there, and everything can be undone
         await page.click("#outline [data-path='components.1']")
-        await page.until("document.activeElement.id === 'document'")
-        assert await page.evaluate("document.querySelector('#document').selectionStart") > 50
+        await page.until(f"document.activeElement.matches('{CONTENT}')")
         before = await page.value("#document")
-        await page.evaluate(
-            "((a) => a.setSelectionRange(...Array(2).fill(a.value.indexOf('\"pins\"') + 9)))(document.activeElement)"
-        )
+        await move(page, '"pins": {')
         await page.press("Control+ ")
-        await page.until("document.querySelector('#choices li[aria-selected=true] b')?.innerText === 'a'")
+        await page.until_text("a", CHOSEN)
         await page.press("ArrowDown")
-        chosen = await page.evaluate("document.querySelector('#choices li[aria-selected=true] b').innerText")
+        await page.until(f"document.querySelector('{CHOSEN}').innerText === 'b'")
         described = await page.evaluate("document.activeElement.getAttribute('aria-activedescendant')")
-        assert await page.text(f"#{described} b") == chosen == "b"
+        assert await page.text(f"#{described} .cm-completionLabel") == "b"
         await page.press("Enter")
         await page.until("document.querySelector('#document').value.includes('\"b\": ')")
         await page.press("Escape")
         await page.press("Control+z")
         await page.until(f"document.querySelector('#document').value === {json.dumps(before)}")
         await page.press("Tab")
-        assert await page.evaluate("document.activeElement.id") != "document"
+        await page.until(f"!document.activeElement.matches('{CONTENT}')")
 
 
 async def test_concurrent_edits_in_two_browsers_lose_nothing(tmp_path: Path) -> None:
     async with joined(tmp_path, machine=False) as (running, page, part):
         await page.goto(f"http://{running.address}/machines/{part['id']}/config")
-        await draft(page, {"debug": True})
+        await write(page, {"debug": True})
         await save(running, part, {"components": [SENSOR]})
         page.expect("status of 409")
         await page.click("[value=review]")
@@ -185,7 +189,7 @@ async def test_concurrent_edits_in_two_browsers_lose_nothing(tmp_path: Path) -> 
         assert json.loads(await page.value("#document")) == {"components": [SENSOR], "debug": True}
         await page.click("[value=review]")
         await page.until_text("1 changed")
-        await page.click("[value=save]")
+        await press_save(page)
         await page.until_text("Revision 3")
 
 
@@ -199,10 +203,10 @@ async def test_a_fragment_reaches_the_machine_that_uses_it(tmp_path: Path) -> No
         assert await page.unnamed() == []
         fragment = (await page.path()).rpartition("/")[2]
         await save(running, part, {"fragments": [{"id": fragment}]})
-        await draft(page, {"components": [SENSOR]})
+        await write(page, {"components": [SENSOR]})
         await page.click("[value=review]")
         await page.until_text("1 machine part uses this fragment")
-        await page.click("[value=save]")
+        await press_save(page)
         await page.until_text("Revision 2")
         await page.until_text("rover", "main")
         await page.goto(f"http://{running.address}/machines/{part['id']}/config")
@@ -218,3 +222,53 @@ async def test_on_a_phone(tmp_path: Path) -> None:
             await page.goto(f"http://{running.address}/machines/{part['id']}/{path}")
             await page.until_text("Configuration")
             assert await page.overflow() == 0
+
+
+async def test_a_difference_is_shown_side_by_side_and_in_one_column_on_a_phone(tmp_path: Path) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        for rpm in (60, 90):
+            await save(running, part, {"components": [{**SENSOR, "attributes": {"rpm": rpm}}]})
+        url = f"http://{running.address}/machines/{part['id']}/history?from=2&to=3"
+        await page.goto(url)
+        await page.until("document.querySelectorAll('.merged .cm-content').length === 2")
+        assert await page.texts(".merged .cm-changedText") == ["6", "9"]
+        assert await page.count("#comparison table") == 0
+        assert [await faults(page), await page.unnamed()] == [[], []]
+        await page.size(390, 844, phone=True)
+        await page.goto(url)
+        await page.until("document.querySelectorAll('.merged .cm-content').length === 1")
+        assert "90" in await page.text(".merged .cm-changedLine")
+        assert await page.overflow() == 0
+        await page.scripts(enabled=False)
+        await page.goto(url)
+        assert await page.count("#comparison table.difference tr.plus") == 1
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+async def test_a_trigger_is_added_by_its_form(tmp_path: Path, scripts: bool) -> None:
+    async with joined(tmp_path, machine=False) as (running, page, part):
+        url = f"http://{running.address}/machines/{part['id']}/triggers"
+        await page.scripts(enabled=scripts)
+        await page.goto(url)
+        await page.fill("#form [name=name]", "hot")
+        await page.fill("#form [name=method]", "sensor:oven:Readings")
+        await page.fill("#form [name=field]", "celsius")
+        await page.fill("#form [name=value]", "30")
+        page.expect("status of 400")
+        await page.fill("#form [name=address]", "nobody")
+        await page.click("#form button.primary")
+        await page.until_text("To: the scheme of the URL is missing", "#form .note")
+        assert await page.value("#form [name=field]") == "celsius"
+        await page.fill("#form [name=address]", "https://example.com/hook")
+        await page.click("#form button.primary")
+        await page.until_path(f"/machines/{part['id']}/config")
+        assert "sensor:oven:Readings" in await page.text("main")
+        await press_save(page, scripts=scripts)
+        await page.until_text("Revision 2", "main")
+        await page.goto(url)
+        assert "when data from sensor:oven:Readings meets a condition" in await page.text(".trigger")
+        if scripts:
+            assert await page.count("#form .of-logs:not([hidden])") == 1
+            assert await page.evaluate("getComputedStyle(document.querySelector('#form .of-logs')).display") == "none"
+            await page.goto(f"{url}?edit=hot#form")
+            assert await faults(page) == []

@@ -16,13 +16,14 @@ from rpc.client.credentials import ApiKey
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
-from tests.e2e.browser.test_control import BENCH, CALL, PAD, WINDOW, Rover
+from tests.e2e.browser.test_control import BENCH, CALL, PAD, PATIENCE, WINDOW, WITHOUT_WEBRTC, Rover
+from tests.e2e.browser.writing import press_save
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import server
 
 pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
-WITHOUT_WEBRTC = "delete window.RTCPeerConnection"
+SETS = "viam.app.dataset.v1.DatasetService"
 
 
 @asynccontextmanager
@@ -54,7 +55,7 @@ async def joined(folder: Path, *, webrtc: bool) -> AsyncIterator[tuple[CloudProc
 
 async def drive(page: Page, rover: Rover) -> None:
     await page.hold(PAD, down=-0.8)
-    await rover.until(moving=True, within=5)
+    await rover.until(moving=True, within=PATIENCE)
 
 
 async def test_by_webrtc_with_live_video(tmp_path: Path) -> None:
@@ -72,6 +73,14 @@ async def test_by_webrtc_with_live_video(tmp_path: Path) -> None:
         await rover.until_running("left")
         await page.click(".control button.all, .stop-all button")
         await rover.until_power("left", 0)
+        await page.click("[data-card=finder] .buttons button")
+        await page.until_text("to the configuration", "[data-card=finder]")
+        async with running.client() as client:
+            await client.call(SETS, "", "create_dataset", name="seen", organization_id=running.facts["organization"])
+        await page.click("[data-card=camera] details:not(.menu) summary")
+        await page.until("document.querySelector('[data-card=camera] select').selectedOptions[0].innerText === 'seen'")
+        await page.click("[data-card=camera] form button")
+        await page.until_text("Added to seen", "[data-card=camera]")
         # page and machine are connected without the cloud
         await drive(page, rover)
         await running.stop(signal.SIGKILL)
@@ -101,3 +110,22 @@ async def test_killed_tab(tmp_path: Path, webrtc: bool) -> None:
         await page.crash()
         took = await rover.until(moving=False, within=WINDOW + CALL)
         print(f"the tab was killed: at rest after {took * 1000:.0f} ms")
+
+
+async def test_statistics_of_the_machine_are_drawn_in_the_cloud(tmp_path: Path) -> None:
+    async with joined(tmp_path, webrtc=False) as (running, page, _rover):
+        part = (await page.path()).split("/")[2]
+        await page.goto(f"http://{running.address}/machines/{part}/statistics")
+        await page.until("document.querySelector('.charts canvas') !== null", limit=PATIENCE)
+        await page.until_text("machine-server: memory", ".charts", limit=PATIENCE)
+
+
+async def test_discovered_devices_are_added_to_the_configuration(tmp_path: Path) -> None:
+    async with joined(tmp_path, webrtc=False) as (_, page, _rover):
+        await page.click("[data-card=finder] .buttons button")
+        await page.until("document.querySelectorAll('[data-card=finder] .device').length > 1")
+        await page.click("[data-card=finder] .device input")
+        await page.click("[data-card=finder] form button")
+        await page.until_text("Nothing is saved yet")
+        await press_save(page)
+        await page.until_text("Revision 3")

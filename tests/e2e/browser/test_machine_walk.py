@@ -20,7 +20,7 @@ def kind(url: str) -> str | None:
     path = urlsplit(url).path
     if path.startswith("/resources/"):
         return None if path.endswith((".json", "/image")) else LONG if LONG in path else path.rpartition("/")[0]
-    return path if path in ("/", "/control", "/logs") else None
+    return path if path in ("/", "/control", "/statistics", "/logs") else None
 
 
 async def test_every_page_of_a_machine(tmp_path: Path) -> None:

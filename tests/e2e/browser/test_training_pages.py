@@ -133,22 +133,22 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
             await page.click("[action$=add-label] button")
             await page.until(f"document.querySelectorAll('td.name .muted').length === {left}")  # labels not listed
         await page.goto(f"{home}/training/new?dataset={dataset}")
-        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        await page.until_text("the label 'green' has 9 pictures, 1 more needed", "#missing")
         await page.click("[name=type][value='3']")  # each choice is checked at once
-        await page.until_text("the label 'green' has 0 pictures, 10 too few", "#missing")
-        assert await page.texts("fieldset label [data-checked]") == ["0 pictures, 10 too few"] * 2
+        await page.until_text("the label 'green' has 0 pictures, 10 more needed", "#missing")
+        assert await page.texts("fieldset label [data-checked]") == ["0 pictures, 10 more needed"] * 2
         await page.click("[name=type][value='1']")
-        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        await page.until_text("the label 'green' has 9 pictures, 1 more needed", "#missing")
         await page.press("ArrowUp")  # the keyboard still changes the type that was clicked
-        await page.until_text("the label 'red' has 0 pictures, 10 too few", "#missing")
+        await page.until_text("the label 'red' has 0 pictures, 10 more needed", "#missing")
         await page.click("[name=type][value='1']")
         await page.click("[name=label][value=green]")
         await page.until_text("needs 2 or more labels, and the job names 1", "#missing")
         await page.click("[name=label][value=green]")
-        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        await page.until_text("the label 'green' has 9 pictures, 1 more needed", "#missing")
         page.expect("409")
         await page.click("button.primary")
-        await page.until_text("the label 'green' has 9 pictures, 1 too few", "[role=alert]")
+        await page.until_text("the label 'green' has 9 pictures, 1 more needed", "[role=alert]")
         await looked(page, "form", problems)
 
         await page.goto(f"{home}/datasets/{dataset}")
@@ -162,7 +162,7 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
         await page.until("document.querySelector('[data-saved]').dataset.saved === 'saved'")
 
         await page.goto(f"{home}/training/new?dataset={dataset}")
-        await page.until_text("The dataset suffices", "#missing")
+        await page.until_text("Ready to train", "#missing")
         await page.fill("[name=name]", "paint")
         await page.click("button.primary")
         await page.until("location.pathname.startsWith('/training/') && location.pathname !== '/training/new'")
@@ -222,7 +222,7 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
             before = await client.call(APP, "", "get_robot_part", id=part)
             assert not before["part"]["robot_config"].get("packages")
             await page.click("button.primary")
-            await page.until("!!document.querySelector('#document:not([hidden])')")
+            await page.until("!!document.querySelector('form[data-editor]')")
             after = (await client.call(APP, "", "get_robot_part", id=part))["part"]["robot_config"]
         assert after["packages"][0]["package"] == f"{running.facts['organization']}/paint"
         assert [service["name"] for service in after["services"]] == ["paint-model", "paint"]

@@ -18,6 +18,7 @@ from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.looking import faults, walk, without_ids
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
+from tests.e2e.browser.writing import press_save, write
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.server.process import server
@@ -213,19 +214,19 @@ async def by_forms(page: Page, running: CloudProcess, part: str, result: dict[st
     await looked(page, "a test of a trigger", result)
     await page.goto(f"{here}/config")
     text = await page.value("#document")
-    await page.fill("#document", text.replace("fast", "faster"))
+    await write(page, text.replace("fast", "faster"))
     await page.until_text("faster", "#findings")
     await looked(page, "an editor with mistakes", result)
     await page.click("button[value=review]")
     await page.until_text("Nothing is saved yet")
     await looked(page, "a review", result)
-    await page.click("button[value=save]")
+    await press_save(page)
     await page.until_text("Revision 3")
     await page.goto(f"{here}/config")
     changed = {**DOCUMENT, "components": DOCUMENT["components"][:2]}
     async with running.client() as client:
         await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=json.dumps(changed))
-    await page.fill("#document", text.replace("fast", "fastest"))
+    await write(page, text.replace("fast", "fastest"))
     await page.click("button[value=review]")
     await page.until_text("Someone else has saved")
     await looked(page, "a change saved by another user", result)

@@ -20,10 +20,11 @@ from cloud.domain.machines.machines import note_seen
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.values.times import now
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.credential_types import API_KEY, PART_SECRET
 from rpc.call import ServerCore
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
+from rpc.datachannel import clients
 from rpc.peers.dial import dialled
 from rpc.peers.memory import Pair, memory_channels
 from rpc.peers.port import Description, PeerOptions, PeerState
@@ -123,10 +124,12 @@ async def answered_by(
     async def open_engine(run_blocking: Any) -> AsyncIterator[FakeEngine]:
         yield engine
 
-    monkeypatch.setattr(answering, "open_engine", open_engine)
+    monkeypatch.setattr(clients, "open_engine", open_engine)
     address = CloudAddress(f"http://{balancer.address}", part["id"], part["id"], PART_SECRET, part["secret"])
-    machine = Answering(address, ServerCore({}), _unused, machine_media)
+    connections = clients.Clients(_unused, machine_media)
+    machine = Answering(address, ServerCore({}), connections)
     machine.configure([(API_KEY, key)])
+    await nursery.start(lambda task_status: connections.run(task_status=task_status))
     await nursery.start(lambda task_status: machine.run(task_status=task_status))
     yield machine, engine
 
@@ -145,7 +148,7 @@ async def test_the_next_attempt_connects_and_nothing_is_left(
     tmp_path: Path, postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answering, "FIRST_DELAY", 0.05)
-    monkeypatch.setattr(answering, "CONNECT_LIMIT", 2.0)  # no signal ends an attempt whose caller's replica was killed
+    monkeypatch.setattr(clients, "CONNECT_LIMIT", 2.0)  # no signal ends an attempt whose caller's replica was killed
     url = postgresql.fresh()
     async with trio.open_nursery() as nursery, PostgresStore(url, Events()).opened() as store:
         pairing = Pairing(nursery, tmp_path, url)
@@ -177,7 +180,8 @@ async def test_the_next_attempt_connects_and_nothing_is_left(
                 replicas[victim] = await pairing.start(seed + 2)
                 replicas.reverse()  # the machine is at the replica that was not killed, or moves there
                 balancer.target = replicas[1].address
-            await _until(lambda: machine._attempts.value == MAX_ATTEMPTS - WAITING and not machine._connecting)
+            connections: Any = machine._clients
+            await _until(lambda: machine._attempts.value == MAX_ATTEMPTS - WAITING and not connections._connecting)
         rows = await store.read(lambda sql: sql.rows("SELECT id FROM offers"))
         ended = await store.write(lambda sql: signalling.expire(sql, now() + signalling.TIME))
         left = await store.read(lambda sql: sql.rows("SELECT offer_id FROM signals"))

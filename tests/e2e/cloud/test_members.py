@@ -38,7 +38,7 @@ async def accepted(link: str) -> tuple[str, str]:
     async with httpcore.AsyncConnectionPool() as pool:
         posted = await pool.request("POST", link, headers={"origin": origin, "accept": "text/html"})
     assert posted.status == 200, posted.content
-    result = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', posted.content.decode())
+    result = re.findall(r'<pre[^>]* aria-label="Key(?: id)?">([^<]+)</pre>', posted.content.decode())
     return result[0], result[1]
 
 

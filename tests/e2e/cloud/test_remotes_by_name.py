@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rpc.access.auth import LOCATION_SECRET
+from rpc.access.credential_types import LOCATION_SECRET
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey

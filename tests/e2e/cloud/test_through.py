@@ -15,7 +15,7 @@ import httpcore
 import trio
 
 from command.machine.through.connect import direct_address
-from rpc.access.auth import API_KEY, LOCATION_SECRET
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_certificates import Secured
 from tests.e2e.cloud.test_machine import APP, until

@@ -218,7 +218,7 @@ async def test_data_of_a_removed_module_are_deleted_except_after_an_error(tmp_pa
         assert (kept / "calibration").read_text() == "7"
         server.write({**BIND, "components": [component("plain", SENSOR, "fake")]})
         await until(lambda: vanished(kept))
-        assert not unpacked(home)
+        await until(lambda: nothing_unpacked(home))
         assert await readings(client, "plain") == PLAIN
 
 
@@ -244,6 +244,10 @@ async def another(client: ApiClient, pid: int) -> bool:
 
 async def gone(pid: int) -> bool:
     return not psutil.pid_exists(pid)
+
+
+async def nothing_unpacked(home: Path) -> bool:
+    return not unpacked(home)
 
 
 async def vanished(folder: Path) -> bool:

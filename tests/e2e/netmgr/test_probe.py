@@ -136,7 +136,7 @@ async def test_a_silent_name_server_is_reported_as_such(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(trio.socket, "getaddrinfo", never)
     monkeypatch.setattr(probe, "NAME_LIMIT", 0.05)
-    with trio.fail_after(1):
+    with trio.fail_after(30):
         result = await prove("http://cloud.example", PART, KEY)
     assert result.verdict is Verdict.NO_NAME
     assert "no name server answers" in result.detail

@@ -17,7 +17,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.auth import Authenticator, Credential
+from rpc.access.credential_types import API_KEY
 from rpc.access.guard import Guard
 from rpc.call import ServerCore
 from rpc.http.limits import HttpLimits

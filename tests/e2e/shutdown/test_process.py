@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -129,8 +130,45 @@ async def test_only_own_descendants_are_ended() -> None:
         process_group([sys.executable, "-c", DAEMON, "stays"], stdout=subprocess.PIPE) as group,
     ):
         pids = await said(group)
-        assert set(group._members()) == set(pids)
-        assert other._members() == [other.pid]
+        assert {member.pid for member in await group._members()} == set(pids)
+        assert [member.pid for member in await other._members()] == [other.pid]
+
+
+class Reads(trio.abc.Instrument):
+    """Counts the files that are read in one step of a task."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self.all = self._step = 0
+        read = Path.read_bytes
+
+        def counted(path: Path) -> bytes:
+            self._step += 1
+            self.all += 1
+            self.most = max(self.most, self._step)
+            return read(path)
+
+        monkeypatch.setattr(Path, "read_bytes", counted)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._step = 0
+
+
+@pytest.mark.parametrize("options", [{}, {"session": True}, {"daemons": True}])
+async def test_processes_are_looked_at_in_short_steps(
+    options: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nursery_graph.process.SLICE", 4, raising=False)
+    reads = Reads(monkeypatch)
+    async with AsyncExitStack() as stack:
+        for _ in range(20):
+            await stack.enter_async_context(process_group(["sleep", "100"]))
+        trio.lowlevel.add_instrument(reads)
+        with trio.fail_after(30):
+            async with process_group(command("deaf"), grace=0.1, stdout=subprocess.PIPE, **options) as group:
+                await said(group)
+        trio.lowlevel.remove_instrument(reads)
+        assert reads.all >= 3 * 20  # before SIGTERM, while it ends, and before SIGKILL
+        assert reads.most <= 4
 
 
 async def test_orphans_of_a_process_are_ended_too() -> None:

@@ -28,6 +28,7 @@ DOCUMENT: Mapping[str, Any] = {
     ]
 }
 KEYS = {"auth": {"handlers": [{"type": "api-key", "config": {"operator": "correct-horse-battery"}}]}}
+LOADED = "import sys; from command.cli import main; main(standalone_mode=False); print(*sorted(sys.modules))"
 PROGRAM = [sys.executable, "-c", "from command.cli import main; main()"]
 
 
@@ -91,13 +92,15 @@ async def test_watch_prints_changes_and_readings_until_it_is_interrupted(tmp_pat
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         assert process.stdout is not None
-        text = b""
+        text, names, readings = b"", set[str](), False
         with trio.fail_after(40):
-            while text.count(b"\n") < 3:
+            while not readings or len(names) < 2:
                 text += await process.stdout.receive_some()
-            events = [json.loads(line) for line in text.decode().splitlines()[:3]]
-            assert {"rdk:component:motor/left", "rdk:component:sensor/thermometer"} == {item["name"] for item in events}
-            assert any("readings" in event for event in events)
+                *lines, text = text.split(b"\n")
+                events = [json.loads(line) for line in lines]
+                names |= {event["name"] for event in events}
+                readings = readings or any("readings" in event for event in events)
+            assert names == {"rdk:component:motor/left", "rdk:component:sensor/thermometer"}
             process.send_signal(signal.SIGINT)
             assert await process.wait() == 130
 
@@ -137,3 +140,14 @@ async def test_check_prints_every_error(tmp_path: Path) -> None:
     assert [problem["path"] for problem in json.loads(done.stdout)["problems"]] == ["components.2.model"]
     path.write_text('{"components": []}')
     assert (await machine("check", str(path))).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("status",), ("resources",), ("call", "thermometer", "get_readings")])
+async def test_commands_that_wait_for_one_answer_load_no_event_loop(tmp_path: Path, words: tuple[str, ...]) -> None:
+    async with running(tmp_path) as first:
+        env = {**os.environ, "MACHINE_ADDRESS": first.address}
+        done = await trio.run_process([sys.executable, "-c", LOADED, *words], capture_stdout=True, env=env)
+    modules = done.stdout.decode().splitlines()[-1].split()
+    assert {"trio", "asyncio", "structlog", "command.cloud.data"}.isdisjoint(modules)
+    assert "rpc.client.web" in modules

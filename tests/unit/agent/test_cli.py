@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from agent import cli
 from agent.cli import EXIT_FAILED, EXIT_USAGE, command
 
 
@@ -33,3 +35,15 @@ def test_installing_needs_root(line: str, monkeypatch: pytest.MonkeyPatch) -> No
     result = CliRunner().invoke(command, line.split())
     assert result.exit_code == EXIT_FAILED
     assert result.output.startswith("machine-agent: root is required: use sudo")
+
+
+@pytest.mark.parametrize("line", ["", "--debug", "--root {folder}/opt"])
+def test_root_without_systemd_is_refused_before_anything_is_made(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cli, "SYSTEMD", tmp_path / "systemd")
+    result = CliRunner().invoke(command, line.format(folder=tmp_path).split())
+    assert result.exit_code == EXIT_FAILED
+    assert "systemd is not the init process of this system: run `machine-agent --dev-mode`" in result.output
+    assert not list(tmp_path.iterdir())

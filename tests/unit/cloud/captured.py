@@ -21,7 +21,7 @@ def at(number: float) -> datetime:
     return START + timedelta(seconds=number)
 
 
-def piece(number: int, **fields: Any) -> dict[str, Any]:
+def piece(number: float, **fields: Any) -> dict[str, Any]:
     """Return a reading captured `number` seconds after START and received half a second later."""
     return {"metadata": {"time_requested": at(number), "time_received": at(number + 0.5)}, "struct": fields}
 

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from cloud.server.memory import MemoryCloud, open_cloud
 from tests.postgresql import postgresql
+from tests.unit.cloud import statements
 
 __all__ = ["postgresql"]
 
@@ -60,3 +62,24 @@ async def machine(cloud: MemoryCloud) -> str:
 async def part(cloud: MemoryCloud, machine: str) -> str:
     """Return the id of the main part of `machine`."""
     return (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def captured_statements() -> Iterator[statements.Capture]:
+    """Capture the statements of all tests for test_plans.py, which runs last."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield statements.installed(patch.setattr)
+
+
+@pytest.fixture
+def whole_folder(request: pytest.FixtureRequest) -> bool:
+    """Return whether all tests of this folder run: then they execute every statement of the cloud."""
+    option, here = request.config.option, Path(__file__).parent
+    selected = {item.path for item in request.session.items}
+    return selected >= set(here.rglob("test_*.py")) and not (option.keyword or option.markexpr)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run test_plans.py last: it judges the statements of all tests before it."""
+    items.sort(key=lambda item: item.path.name == "test_plans.py")

@@ -17,7 +17,7 @@ from cloud.server.memory import APP, MemoryCloud
 from cloud.services.target import CloudRouter
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store, Work
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.carrier import Peer

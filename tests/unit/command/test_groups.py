@@ -15,7 +15,9 @@ LONG = "A sentence that is so long that no terminal of eighty columns could show
 
 
 def groups(group: click.Group) -> list[click.Group]:
-    inner = [command for command in group.commands.values() if isinstance(command, click.Group)]
+    context = click.Context(group)
+    every = [group.get_command(context, name) for name in group.list_commands(context)]
+    inner = [command for command in every if isinstance(command, click.Group)]
     return [group, *(element for item in inner for element in groups(item))]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rpc.access.auth import API_KEY, credentials_of, digest_of
+from rpc.access.auth import credentials_of, digest_of
+from rpc.access.credential_types import API_KEY
 from schema.document.cloud import ApiKey, Cloud
 from schema.document.machine import decode
 from schema.errors import ConfigError

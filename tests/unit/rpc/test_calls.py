@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from itertools import pairwise
 
 import pytest
@@ -135,13 +136,15 @@ async def test_unread_replies_stop_the_sender(autojump_clock: trio.testing.MockC
 
 async def test_compressed_requests(autojump_clock: trio.testing.MockClock):
     async with rig() as first:
-        for encoding, status in (("gzip", None), ("identity", None), ("br", Status.UNIMPLEMENTED)):
+        compress = {"gzip": gzip.compress, "deflate": zlib.compress}
+        cases = (("gzip", None), ("deflate", None), ("identity", None), ("br", Status.UNIMPLEMENTED))
+        for encoding, status in cases:
             async with first.stub.Echo.open() as stream:
                 stream._metadata.append(("grpc-encoding", encoding))
                 await stream.send_request()
                 data = Request(host="hello").SerializeToString()
-                flag = encoding == "gzip"
-                data = gzip.compress(data) if flag else data
+                flag = encoding in compress
+                data = compress[encoding](data) if flag else data
                 await stream._send(struct.pack(">BI", flag, len(data)) + data, end=True)
                 if status is None:
                     assert (await stream.recv_message()).valid_host == "hello"

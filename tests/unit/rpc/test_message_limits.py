@@ -11,7 +11,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.call import ServerCall, ServerCore, accept
 from rpc.inbox import Budget
 from rpc.limits import MAX_UNAUTHENTICATED, MIB

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import struct
+import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -356,14 +357,14 @@ async def test_classes_that_pass_messages_on_unread_get_them_whole() -> None:
 async def test_long_content_is_decompressed_in_steps() -> None:
 
     data = random.Random(1).randbytes(300_000) + bytes(3 * MIB)
-    packed = gzip.compress(data)
-    steps = list(parsing.inflating(packed, len(data)))
-    assert len(steps) >= len(data) // parsing.INFLATED
-    assert await one_by_one(parsing.inflating(packed, len(data))) == data
-    for wrong, limit, text in (
-        (packed, len(data) - 1, "larger than the limit"),
-        (packed[:-20], len(data), "truncated"),
-        (b"x" + packed, len(data), "not valid gzip"),
-    ):
-        with pytest.raises(GRPCError, match=text):
-            await one_by_one(parsing.inflating(wrong, limit))
+    for packed in (gzip.compress(data), zlib.compress(data)):
+        steps = list(parsing.inflating(packed, len(data)))
+        assert len(steps) >= len(data) // parsing.INFLATED
+        assert await one_by_one(parsing.inflating(packed, len(data))) == data
+        for wrong, limit, text in (
+            (packed, len(data) - 1, "larger than the limit"),
+            (packed[:-20], len(data), "truncated"),
+            (b"x" + packed, len(data), "not valid gzip or deflate"),
+        ):
+            with pytest.raises(GRPCError, match=text):
+                await one_by_one(parsing.inflating(wrong, limit))

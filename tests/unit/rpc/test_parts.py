@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc import metadata, status
-from rpc.client.channel import Target
+from rpc.client.target import Target
 from rpc.http.grpc_web import TextDecoder, to_text, trailers_frame
 from rpc.server.reflection import reflection
 from schema.errors import ErrorKind

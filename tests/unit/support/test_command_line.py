@@ -31,8 +31,10 @@ def test_every_path_on_the_command_line_of_a_service_is_made_absolute(name: str)
 
 
 def _parameters(command: click.Command) -> list[click.Parameter]:
-    inner = command.commands.values() if isinstance(command, click.Group) else ()
-    return [*command.params, *(parameter for each in inner for parameter in _parameters(each))]
+    context = click.Context(command)
+    names = command.list_commands(context) if isinstance(command, click.Group) else []
+    inner = [command.get_command(context, name) for name in names] if isinstance(command, click.Group) else []
+    return [*command.params, *(parameter for each in inner if each is not None for parameter in _parameters(each))]
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,8 @@ def test_large_pictures_are_refused_before_they_are_decoded() -> None:
         decode(jpeg, max_pixels=500 * 500)
     with pytest.raises(MachineError, match="1600 x 1200"):
         decode(jpeg, max_pixels=400 * 300, near=(400, 300))
+    with pytest.raises(MachineError, match="1600 x 1200"):
+        decode(jpeg, max_pixels=500 * 500, near=(1600, 1200))
 
 
 FILES = [encoded(corner(), kind) for kind in FORMATS]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from training.trainers.detectors import targets
+from training.trainers.detectors.boxes import Box
 from training.trainers.detectors.network import Adam, Weights, backward, forward, loss
 
 BATCH: Final = 8
@@ -21,20 +23,24 @@ PATIENCE: Final = 5  # comparisons without a better result, after which it ends
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Maps of all copies of all training pictures, and what they show."""
+    """Maps of all copies of all training pictures, and what they show.
+
+    Targets have a number for each label and cell, 1.6 MB for 500 labels, so they are made for each batch.
+    """
 
     maps: tuple[Any, ...]  # each [copies, height, width, channels]
-    heat: Any
-    distances: Any
-    weight: Any
+    boxes: Sequence[Sequence[Box]]  # of each copy
+    labels: Sequence[str]
+    cells: int  # on a side of a target
     importance: Any  # of each label
 
     def __len__(self) -> int:
-        return len(self.heat)
+        return len(self.boxes)
 
     def batch(self, arrays: Any, chosen: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return maps and targets of some copies."""
-        target = {"heat": self.heat[chosen], "distances": self.distances[chosen], "weight": self.weight[chosen]}
+        rows = [targets.target(arrays, self.boxes[number], self.labels, self.cells) for number in chosen]
+        target = {name: arrays.stack([row[name] for row in rows]) for name in rows[0]}
         return [values[chosen].astype(arrays.float32) for values in self.maps], target
 
 

@@ -29,17 +29,46 @@ export function visible(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Tasks that wait for a gate go on while it is open. */
+export class Gate {
+  #open = true;
+  readonly #waiting = new Set<() => void>();
+
+  set(open: boolean): void {
+    this.#open = open;
+    if (!open) return;
+    for (const pass of this.#waiting) pass();
+    this.#waiting.clear();
+  }
+
+  /** Return when the gate is open or `signal` is aborted. */
+  passed(signal: AbortSignal): Promise<void> {
+    if (this.#open || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const pass = (): void => {
+        this.#waiting.delete(pass);
+        signal.removeEventListener('abort', pass);
+        resolve();
+      };
+      this.#waiting.add(pass);
+      signal.addEventListener('abort', pass);
+    });
+  }
+}
+
 /**
  * Run `task` again and again until `signal` is aborted, `pause()` milliseconds after it has ended, and only while the page
- * is visible. Errors of the task go to `failed`; the next run follows all the same.
+ * is visible and `gate` is open. Errors of the task go to `failed`; the next run follows all the same.
  */
 export async function repeat(
   task: () => Promise<void>,
   pause: () => number,
   signal: AbortSignal,
   failed: (error: unknown) => void,
+  gate?: Gate,
 ): Promise<void> {
   while (!signal.aborted) {
+    await gate?.passed(signal);
     await visible(signal);
     await run(task, signal, failed);
     await sleep(pause(), signal);

@@ -20,7 +20,18 @@ export interface Way {
 export type Kind = 'webrtc' | 'direct' | 'cloud';
 
 const DIAL = 6000; // milliseconds until WebRTC gives up and the other way is taken
+const PAGE = 'page-of-this-machine'; // host that a machine's own signalling answers: see runtime/server/port/signalling.py
+const AGAIN = 600_000; // milliseconds in which a tab does not wait for WebRTC again, after it has given up
+const GIVEN_UP = 'webrtc given up'; // when it has, in the storage of the tab
 const EARLY = 60_000; // milliseconds before its end at which a token is replaced
+
+const STOPS = /[/](?:Stop|StopAll)$/u;
+
+/** Fetch so that a stop is sent although the page is being left or frozen, in which browsers drop other requests. */
+const fetchStops: typeof globalThis.fetch = (input, init) => {
+  const url = input instanceof Request ? input.url : String(input);
+  return fetch(input, STOPS.test(url) ? { ...init, keepalive: true } : init);
+};
 
 /** A token for calls, fetched when it is first needed and before it expires. */
 class Token {
@@ -66,17 +77,20 @@ export class Link {
     };
     // The SDK's own switch for transports. It applies to signalling, too.
     globalThis.VIAM = {
-      GRPC_TRANSPORT_FACTORY: () => createGrpcWebTransport({ baseUrl: location.origin, interceptors: [authorize] }),
+      GRPC_TRANSPORT_FACTORY: () => createGrpcWebTransport({ baseUrl: location.origin, interceptors: [authorize], fetch: fetchStops }),
     };
     // The SDK lets a worker from a blob keep connections of hidden pages alive. The policy of the pages forbids blobs,
     // and a hidden page must not be kept alive: see safety.ts.
     Object.defineProperty(globalThis, 'Worker', { value: undefined, configurable: true });
     const common = { disableSessions: true, noReconnect: true } as const; // safety.ts has the session
-    if (way.webrtc) {
+    if (way.webrtc && Date.now() - Number(sessionStorage.getItem(GIVEN_UP) ?? 0) > AGAIN) {
+      const begin = performance.now();
       try {
-        const conf = { ...common, host: way.part, signalingAddress: location.origin, dialTimeout: DIAL, reconnectMaxAttempts: 1 };
+        const conf = { ...common, host: way.part || PAGE, signalingAddress: location.origin, dialTimeout: DIAL, reconnectMaxAttempts: 1 };
         return new Link(await new RobotClient().dial(conf), 'webrtc', lost);
       } catch (error) {
+        // Neither end reached the other, as through a tunnel: the machine's own page would show nothing for as long each time.
+        if (way.part === '' && performance.now() - begin >= DIAL) sessionStorage.setItem(GIVEN_UP, String(Date.now()));
         console.info('WebRTC is not available, calls take the other way:', error);
       }
     }

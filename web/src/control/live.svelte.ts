@@ -1,7 +1,7 @@
 // Values of a card that are read again and again while it is on the page.
 
-import { untrack } from 'svelte';
-import { repeat } from '../base/repeat';
+import { getContext, setContext, untrack } from 'svelte';
+import { Gate, repeat } from '../base/repeat';
 import { said } from './values';
 
 /** State of a card: the error of its last reading or command, empty if it worked. */
@@ -17,8 +17,18 @@ export class Trouble {
   };
 }
 
-/** Read values while the component exists and the page is visible, `pause()` milliseconds after the last reading. */
+const SIGHT = Symbol('sight');
+
+/** Make a gate for the values of the components within this one: they are read while it is open. */
+export function gateOfSight(): Gate {
+  const gate = new Gate();
+  setContext(SIGHT, gate);
+  return gate;
+}
+
+/** Read values while the component exists and is in sight, `pause()` milliseconds after the last reading. */
 export function live(read: () => Promise<void>, pause: () => number, trouble: Trouble): void {
+  const gate = getContext<Gate | undefined>(SIGHT);
   $effect(() => {
     const gone = new AbortController();
     let failed = false;
@@ -32,7 +42,7 @@ export function live(read: () => Promise<void>, pause: () => number, trouble: Tr
       void repeat(task, pause, gone.signal, (error) => {
         failed = true;
         trouble.show(error);
-      });
+      }, gate);
     });
     return () => { gone.abort(); };
   });

@@ -6,6 +6,7 @@
 //   what happens                             what stops the actuator                     at the latest after
 //   the pointer or key is released           the page sends Stop                         a call
 //   page hidden, window left, phone locked   the page sends Stop, heartbeats end         a call, else WINDOW
+//   a move without a hold, page hidden       the page sends Stop, heartbeats end         a call, else WINDOW
 //   tab or browser killed, network cut       heartbeats end                              WINDOW
 //   the cloud between page and machine ends  heartbeats end                              WINDOW
 //   Stop does not reach the machine          the page ends its heartbeats                WINDOW
@@ -37,6 +38,7 @@ export class Safety {
   private ends = 0; // number of ends, so that a start knows whether one came after it
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly holds = new Set<Release>();
+  private readonly moves = new Set<Release>();
 
   constructor(private readonly calls: SessionCalls) {}
 
@@ -57,13 +59,19 @@ export class Safety {
     return () => { this.holds.delete(release); };
   }
 
+  /** Register a movement that goes on without a hold; call the result when it has arrived. The focus may leave the window. */
+  during(release: Release): () => void {
+    this.moves.add(release);
+    return () => { this.moves.delete(release); };
+  }
+
   /** Let go of everything, and end the heartbeats: the machine stops what this page has moved within WINDOW. */
   end(reason: string): void {
     clearTimeout(this.timer);
     this.id = '';
     this.starting = undefined;
     this.ends += 1;
-    for (const release of [...this.holds]) release(reason);
+    for (const release of [...this.holds, ...this.moves]) release(reason);
   }
 
   /** End when the page is hidden, left, frozen or loses the focus. Returns a function that stops watching. */

@@ -1,5 +1,7 @@
 // Values of readings as text and as numbers for plots. Pure.
 
+import { unitOf } from '../base/units';
+
 /** Return a number with about four digits, without an exponent where people do not expect one. */
 export function shown(value: number): string {
   if (!Number.isFinite(value)) return '–';
@@ -7,6 +9,16 @@ export function shown(value: number): string {
   if (size >= 1e7 || (size > 0 && size < 1e-4)) return value.toExponential(2);
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
   return String(Number(value.toFixed(digits)));
+}
+
+const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
+
+/** Return a value of a reading with the unit that its name tells, such as `12.5 V`; sizes in one that suits them. */
+export function measured(name: string, value: number): string {
+  const { symbol } = unitOf(name);
+  if (symbol !== 'B' || !Number.isFinite(value)) return symbol ? `${shown(value)} ${symbol}` : shown(value);
+  const power = Math.min(Math.max(0, Math.floor(Math.log10(Math.max(1, Math.abs(value))) / 3)), SIZES.length - 1);
+  return `${shown(Number((value / 1000 ** power).toPrecision(3)))} ${SIZES[power] ?? 'B'}`;
 }
 
 /** A value of a reading: its path, its text, and its number if it has one. */

@@ -2,7 +2,7 @@
 
 import { timeText } from './ranges';
 import { extremes, type Chart } from './series';
-import { quantity } from './units';
+import { quantity } from '../base/units';
 
 /** Describe a whole chart by its numbers. */
 export function description(chart: Chart, from: number, to: number, step: number): string {

@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import { tickTexts } from './ranges';
 import { hasBand, isolated, withGaps, type Answer, type Chart } from './series';
-import { numberText } from './units';
+import { numberText } from '../base/units';
 
 const LIGHT = ['#1e66c9', '#b3470b', '#1a7f4b', '#8a3ba8', '#9a6700', '#0b7a89', '#c2261c', '#5b6470'];
 const DARK = ['#6cb0ff', '#ff9e64', '#4cc38a', '#d59bf0', '#e0b04c', '#5ccfdd', '#ff7b70', '#98a1ad'];

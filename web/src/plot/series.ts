@@ -1,11 +1,13 @@
 // The answer of GET /data/series, which docs/howto/cloud-data.md describes, and its arrangement as charts. Pure.
 
-import { unitOf, type Unit } from './units';
+import { unitOf, type Unit } from '../base/units';
 
 type Numbers = readonly (number | null)[];
 
 export interface Field {
   readonly name: string;
+  /** Words for people; the name without them. */
+  readonly label?: string;
   readonly boolean: boolean;
   readonly min: Numbers;
   readonly max: Numbers;
@@ -75,7 +77,7 @@ export function chartsOf(answer: Answer): Chart[] {
       const unit = field.boolean ? { symbol: '', name: path } : unitOf(path);
       const key = unit.symbol ? `unit ${unit.symbol}` : `field ${path}`;
       const chart = lines.get(key) ?? { title: unit.name, unit, lines: [] };
-      chart.lines.push({ name: `${names[at] ?? ''} ${path}`.trim(), field });
+      chart.lines.push({ name: `${names[at] ?? ''} ${field.label ?? path}`.trim(), field });
       lines.set(key, chart);
     }
   });

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,7 @@ from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
 from support.foreign.walk import walk
 
 PROGRESS: Final = ".progress"  # suffix of the progress file of a capture file that was acknowledged partly
+NAME_MAX: Final = 255  # bytes of a file's name in Linux
 REASON: Final = ".reason"  # suffix of the file with the reason why a file is in `failed`
 
 
@@ -112,7 +115,15 @@ def _progress(path: Path) -> Path:
 def delete(path: Path) -> None:
     """Remove a file that the cloud has acknowledged, and its progress file."""
     path.unlink(missing_ok=True)
-    _progress(path).unlink(missing_ok=True)
+    _forget_progress(path)
+
+
+def _forget_progress(path: Path) -> None:
+    try:
+        _progress(path).unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # a file with this name cannot exist
+            raise
 
 
 # ---- refused files
@@ -120,16 +131,22 @@ def delete(path: Path) -> None:
 
 def move_to_failed(file: Waiting, reason: str) -> Path:
     """Move a file to the same relative path below `failed`, write the reason next to it, and return its new path."""
-    target = file.root / FAILED / file.path.relative_to(file.root)
-    make_folder(target.parent)
-    number = 1
-    while target.exists():
-        target = target.with_name(f"{file.path.stem}-{number}{file.path.suffix}")
-        number += 1
+    folder = (file.root / FAILED / file.path.relative_to(file.root)).parent
+    make_folder(folder)
+    target = next(path for number in count() if not (path := folder / _refused_name(file.path, number)).exists())
     target.with_name(target.name + REASON).write_text(reason + "\n", encoding="utf-8")
     os.rename(file.path, target)
-    _progress(file.path).unlink(missing_ok=True)
+    _forget_progress(file.path)
     return target
+
+
+def _refused_name(path: Path, number: int) -> str:
+    """Return the name of a refused file. It is cut if the name of the file with the reason would be too long."""
+    mark = f"-{number}" if number else ""
+    name = f"{path.stem}{mark}{path.suffix}"
+    if len(os.fsencode(name + REASON)) > NAME_MAX:
+        name = os.fsdecode(os.fsencode(path.name)[: NAME_MAX - len(mark + REASON)]) + mark
+    return name
 
 
 def reason_files(roots: Sequence[Path]) -> list[Path]:

@@ -48,3 +48,10 @@ def test_help_names_the_store() -> None:
     assert done.exit_code == 0
     for word in ("s3://BUCKET/PREFIX", "--s3-endpoint", "--s3-region", "--s3-credentials", "--s3-addressing", "files"):
         assert word in done.output
+
+
+def test_sealing_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloud.server.cli.find_spec", lambda name: None)
+    done = CliRunner().invoke(command, ["--seal-after", "24"])
+    assert done.exit_code == 2
+    assert "install the extra `parquet`" in done.output

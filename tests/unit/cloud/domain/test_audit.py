@@ -32,6 +32,7 @@ READS = {
     "bounding", "certificate", "check", "config", "data", "device", "explain", "export", "file", "get", "has", "is",
     "list", "location", "log", "needs", "overview", "page", "place", "report", "resolve", "retention", "search",
     "sequences", "stored", "tags", "streaming", "tabular", "tail", "binary", "wait", "answer", "call", "optional",
+    "captured",
 }  # fmt: skip
 
 
@@ -39,6 +40,25 @@ async def entries(cloud: MemoryCloud, **expected: Any) -> list[AuditRecord]:
     return await cloud.cloud.store.read(
         lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery(**expected))
     )
+
+
+async def test_the_actions_in_the_log_are_named_once(cloud: MemoryCloud, part: str) -> None:
+    first = cloud.first.organization
+
+    async def actions(owner: str) -> list[str]:
+        return await cloud.cloud.store.read(lambda sql: audit.actions(sql, owner))
+
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "other", cloud.cloud.clock()))
+    for name in ("b", "a"):
+        await cloud.app("update_robot_part", id=part, name=name)
+    assert (await cloud.app("get_robot_part", id=part))["part"]["name"] == "a"
+    assert await actions(first) == ["new_robot", "update_robot_part"]
+    assert await actions(other.organization) == []
+    machine = (await cloud.app("get_robot_part", id=part))["part"]["robot"]
+    await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    with pytest.raises(MachineError) as caught:
+        await cloud.app("update_robot_part", id=part, name="arm")
+    assert caught.value.kind is ErrorKind.EXISTS
 
 
 def test_every_method_is_classified_as_change_or_read() -> None:

@@ -20,7 +20,7 @@ from cloud.domain.permissions import credentials
 from cloud.domain.permissions.authentication import MAX_ASKED
 from cloud.server.memory import APP, MemoryCloud
 from cloud.web.app import application
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.access.login import cookie_name
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError

@@ -13,6 +13,7 @@ import trio.testing
 from cloud.domain.machines.machines import note_seen
 from cloud.domain.triggering.presence import Watch, went_offline
 from cloud.server.memory import MemoryCloud
+from cloud.store.sql import Sql
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, signed_in
 
@@ -37,6 +38,16 @@ async def part(cloud: MemoryCloud, machine: str, clock: Clock, nursery: trio.Nur
 async def give_up(cloud: MemoryCloud, part: str) -> None:
     """Do what the watch does after one minute of silence."""
     assert await cloud.cloud.store.write(lambda sql: went_offline(sql, [part], cloud.cloud.clock())) == []
+
+
+async def test_a_deleted_part_is_forgotten(cloud: MemoryCloud, part: str) -> None:
+    def work(sql: Sql) -> list[str]:
+        sql.run("INSERT INTO trigger_presence (part_id, online, changed) VALUES ('deleted', 1, 0)")
+        return went_offline(sql, ["deleted", part], cloud.cloud.clock())
+
+    assert await cloud.cloud.store.write(work) == []
+    rows = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT part_id, online FROM trigger_presence"))
+    assert [(row["part_id"], row["online"]) for row in rows] == [(part, 0)]
 
 
 async def states(cloud: MemoryCloud, machine: str, part: str) -> set[tuple[str, int]]:

@@ -12,7 +12,8 @@ from grpclib.exceptions import GRPCError
 from cloud.domain.permissions import credentials
 from cloud.domain.permissions.authentication import CloudAuthenticator
 from cloud.server.memory import MemoryCloud
-from rpc.access.auth import PART_SECRET, of_pages
+from rpc.access.auth import of_pages
+from rpc.access.credential_types import PART_SECRET
 from rpc.access.tickets import MAX_WAITING, Ticket
 from rpc.carrier import Peer
 from tests.unit.cloud.replicas import replica

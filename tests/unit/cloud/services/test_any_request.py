@@ -14,7 +14,7 @@ from cloud.server.memory import MemoryCloud
 from cloud.services.agents import agent_requests
 from cloud.services.target import SERVICES
 from cloud.services.training import following
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.memory import MemoryChannel
 from rpc.api.methods import Method, methods_of
 from rpc.api.table import SERVICES as PUBLISHED

@@ -14,7 +14,7 @@ from cloud.domain.permissions import audit
 from cloud.domain.permissions.audit import AuditQuery
 from cloud.server.memory import MemoryCloud
 from cloud.services.target import SERVICES
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api import cloud_v1, messages
 from rpc.api.client import ApiClient, find_method, methods_for
 from rpc.api.cloud_v1 import INVITATIONS

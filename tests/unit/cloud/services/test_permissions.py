@@ -217,6 +217,7 @@ def test_every_call_is_in_the_table() -> None:
     assert [item for item in sorted(served) if item not in CALLS] == []
     unserved = {(service, name) for service, name in CALLS if service in SERVICES} - served
     assert unserved <= {
+        ("machine.cloud.v1.TriggerService", "captured_methods"),
         ("machine.cloud.v1.TriggerService", "overview"),
         ("machine.cloud.v1.TriggerService", "place"),
         ("machine.cloud.v1.TriggerService", "stored_deliveries"),
@@ -225,6 +226,7 @@ def test_every_call_is_in_the_table() -> None:
         ("viam.app.data.v1.DataService", "file"),
         ("viam.app.data.v1.DataService", "page_of_readings"),
         ("viam.app.data.v1.DataService", "tabular_series"),
+        ("viam.app.data.v1.DataService", "tags_of_newest_files"),
         ("viam.app.data.v1.DataService", "retention"),
         ("viam.app.data.v1.DataService", "set_retention"),
         ("viam.app.v1.AppService", "list_deprecated_versions"),

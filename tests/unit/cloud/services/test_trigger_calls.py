@@ -11,7 +11,7 @@ from grpclib.const import Cardinality
 
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient, find_method
 from rpc.api.cloud_v1 import TRIGGERS
 from rpc.api.memory import MemoryChannel

@@ -48,7 +48,7 @@ def nothing(table: str, rows: int) -> None:
 
 
 def in_file(path: Path, table: Table) -> list[tuple[Any, ...]]:
-    order = ", ".join(table.key)
+    order = ", ".join(table.key or table.columns)
     with closing(sqlite3.connect(path)) as opened:
         return opened.execute(f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {order}").fetchall()
 
@@ -62,7 +62,9 @@ def in_postgres(url: str, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 def copied(url: str, table: Table) -> list[tuple[Any, ...]]:
-    (item,) = in_postgres(url, f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}")
+    (item,) = in_postgres(
+        url, f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key or table.columns)}"
+    )
     return item
 
 

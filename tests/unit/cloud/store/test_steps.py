@@ -30,6 +30,11 @@ HAD = {
     "log times": "fe2ad39aee880d1a",
     "goodbyes": "976a4e79cff5473d",
     "tickets": "3ff50d9eff19b4e2",
+    "expiry": "486ffb2df7db8b2d",
+    "searches": "e6e29ddf7bd8899a",
+    "searches of the registry": "65f5dc32fb8a083c",
+    "searches of releases": "ebfbcf32823a96e1",
+    "segments": "0dcd36479f4c0c9a",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

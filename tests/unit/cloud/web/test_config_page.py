@@ -178,7 +178,7 @@ async def test_history_compares_and_reverts(rover: Rover) -> None:
     assert "From revision 2 to revision 4" in reply.text
     assert SECRET not in reply.text
     assert "changed (hidden)" in reply.text
-    assert reply.text.count("Revert to this") == 3
+    assert reply.text.count(">Revert to this<") == 3
     path = f"/machines/{rover.part}/history"
     assert (await post(rover.browser, path, base="4", number="2")).status == 303
     assert (await rover.saved())["components"][0]["attributes"]["n"] == 0
@@ -270,7 +270,7 @@ async def test_fragments_are_created_edited_tagged_and_used(cloud: MemoryCloud, 
         assert late.status == 409
         assert "Someone else has saved" in late.text
     history = await rover.get(f"{path}/history?from=1&to=3")
-    assert history.text.count("Revert to this") == 2
+    assert history.text.count(">Revert to this<") == 2
     assert (await post(rover.browser, f"{path}/history", base="3", number="2")).status == 303
     assert (await rover.post("settings", {}, 4, path, name="ground", visibility="public")).status == 303
     assert "ground" in (await rover.get("/fragments")).text

@@ -21,7 +21,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
 from cloud.values.times import stored
-from cloud.web.views.data_view import MAX_COLUMNS, MAX_SHOWN, DataQuery
+from cloud.web.views.data_view import MAX_COLUMNS, MAX_SHOWN, DataQuery, amount
 from cloud.web.views.plots import HEIGHT, WIDTH, Plot, plot
 from cloud.work.workroom import Workroom
 from rpc.pages.words import bytes_text
@@ -141,6 +141,20 @@ async def test_older_data_are_on_the_next_page(up: Uploads, page: Browser) -> No
     text = (await get(page, link)).text
     assert "value-000" in text
     assert 'rel="next"' not in text
+
+
+@pytest.mark.parametrize(
+    ("view", "after", "length", "more", "words"),
+    [
+        ("readings", "", 0, False, "0 readings"),
+        ("files", "", 1, False, "1 file"),
+        ("readings", "", 200, True, "the newest 200 readings"),
+        ("files", "1.2", 60, True, "60 older files"),
+        ("readings", "1.2", 1, False, "1 older reading"),
+    ],
+)
+def test_a_page_says_how_much_it_shows(view: str, after: str, length: int, more: bool, words: str) -> None:
+    assert amount(DataQuery(view=view, after=after), length, more) == words
 
 
 async def test_an_invalid_time_is_reported_on_the_page(page: Browser) -> None:

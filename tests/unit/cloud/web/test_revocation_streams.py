@@ -11,7 +11,7 @@ import trio.testing
 
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.web.common.closing import GONE, RECONNECT, REFUSED
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, browser, signed_in
 from tests.unit.cloud.replicas import LIMIT, Counted, authorization_at, operator_key, replica

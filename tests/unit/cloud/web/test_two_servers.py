@@ -9,7 +9,8 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from cloud.server.memory import MemoryCloud, open_cloud
-from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.auth import Authenticator, Credential
+from rpc.access.credential_types import API_KEY
 from rpc.access.login import cookie_name
 from rpc.carrier import Peer
 from runtime.server.memory import open_machine

@@ -30,7 +30,7 @@ from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.releases import reports
 from cloud.server.memory import MemoryCloud
 from cloud.web.views.agent_view import SHOWN_OUTCOMES, agent_view
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, post, signed_in
@@ -212,8 +212,8 @@ async def test_the_buttons_request_and_the_page_shows_what_has_not_arrived(
     assert "Check requested" in (await person.get(f"/machines/{part}?requested=check")).text
     assert 'id="requested"' not in (await person.get(f"/machines/{part}?requested=%3Cb%3E")).text
     text = text_of(await page_of(cloud, part, person))
-    assert "machine-server is to be updated now: requested 0 s ago, not received by the machine yet" in text
-    assert "The agent is to ask for settings and versions now" in text
+    assert "Update of machine-server requested 0 s ago, not received by the machine yet" in text
+    assert "Check requested 0 s ago" in text
     assert (await post(person, f"/machines/{part}/agent/update", program="<b>")).status == 400
     stranger = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Stranger", clock()))
     other = await signed_in(cloud, (stranger.id, stranger.key))

@@ -19,7 +19,7 @@ from agent.control.report import ProgramReport, Report, encode, problems_of
 from agent.control.settings import SettingsState
 from cloud.domain.releases.agent_report import wanted_version
 from cloud.server.memory import MemoryCloud
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from schema.agent.records import Settings
 from schema.errors import ConfigError

@@ -17,7 +17,7 @@ from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
 from cloud.web.views.fleet_view import MOST_VERSIONS, FleetQuery, versions
 from command.cloud.show import Part, fleet, with_agents
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, signed_in

@@ -22,7 +22,7 @@ async def person(cloud: MemoryCloud) -> Browser:
 
 def shown(html: str) -> tuple[str, str]:
     """Return the id and the key that the page of a new key shows."""
-    result = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', html)
+    result = re.findall(r'<pre[^>]* aria-label="Key(?: id)?">([^<]+)</pre>', html)
     assert len(result) == 2, html
     return result[0], result[1]
 

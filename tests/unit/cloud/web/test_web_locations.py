@@ -55,7 +55,7 @@ async def test_errors_are_shown_next_to_the_location(cloud: MemoryCloud, person:
 async def test_a_secret_is_shown_when_created_and_can_be_deleted(cloud: MemoryCloud, person: Browser) -> None:
     place = cloud.first.location
     reply = await post(person, f"/locations/{place}/add-secret")
-    (secret,) = re.findall(r'<pre aria-label="Secret">([^<]+)</pre>', reply.text)
+    (secret,) = re.findall(r'<pre[^>]* aria-label="Secret">([^<]+)</pre>', reply.text)
     auth = await cloud.app("location_auth", location_id=place)
     assert auth["secret"] == secret
     page = (await person.get("/locations")).text

@@ -24,7 +24,7 @@ async def person(cloud: MemoryCloud) -> Browser:
 
 def link(html: str) -> str:
     """Return the path of the link that a page shows."""
-    (text,) = re.findall(r'<pre aria-label="Link">http://cloud.test(/invites/[^<]+)</pre>', html)
+    (text,) = re.findall(r'<pre[^>]* aria-label="Link">http://cloud.test(/invites/[^<]+)</pre>', html)
     return str(text)
 
 

@@ -11,6 +11,7 @@ import trio
 
 from cloud.server.memory import MemoryCloud
 from cloud.web.common.closing import GONE
+from tests.unit.cloud.captured import Uploads, piece
 from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.cloud.triggering_help import (
     Receiver,
@@ -230,7 +231,7 @@ async def test_deliveries_and_pauses_are_shown_live(cloud: MemoryCloud, part: st
             await evaluated(cloud, part)
             result = await page.patch()
             assert set(result) == {"targets-1", "delivery-log"}
-            assert "pausing until" in result["targets-1"]
+            assert "Muted until" in result["targets-1"]
             assert "waiting" in shown(result["delivery-log"])
             await sent(cloud, Receiver(of_status(503)))
             assert "failing next attempt" in shown((await page.patch())["delivery-log"])
@@ -297,3 +298,59 @@ async def test_the_list_of_all_has_fragments_triggers_and_the_newest_delivery(cl
         assert (await post(person, f"/machines/{part}/triggers", trigger="of a fragment", action="test")).status == 303
     newest = max(await log(cloud, part), key=lambda item: item.number)
     assert newest.id in (await person.get("/triggers", HTML)).text
+
+
+FORM = {
+    "action": "trigger", "name": "hot", "event": "conditional_data_ingested", "method": "sensor:oven:Readings",
+    "field": "celsius", "operator": "gt", "value": "30", "to": "email", "address": "ann@example.com",
+}  # fmt: skip
+
+
+async def test_a_trigger_is_added_by_a_form_after_a_review(cloud: MemoryCloud, part: str) -> None:
+    await Uploads(cloud, part).readings(piece(0, celsius=20.0), component_name="oven")
+    person = await signed_in(cloud)
+    path = f"/machines/{part}/triggers"
+    page = (await person.get(path, HTML)).text
+    assert '<option value="sensor:oven:Readings">' in page
+    sent_on = await post(person, path, **FORM)
+    assert (sent_on.status, sent_on.headers["location"]) == (307, f"/machines/{part}/config")
+    review = await post(person, f"/machines/{part}/config", **FORM)
+    assert review.status == 200
+    text = re.search(r'<textarea[^>]*name="document"[^>]*>(.*?)</textarea>', review.text, re.DOTALL)
+    assert text is not None, review.text
+    document = html.unescape(text[1])
+    base = re.search(r'name="base" value="(\d+)"', review.text)
+    assert base is not None
+    saved = await post(person, f"/machines/{part}/config", action="save", document=document, base=base[1])
+    assert saved.status == 303
+    shown_page = (await person.get(path, HTML)).text
+    assert "hot when data from sensor:oven:Readings meets a condition" in shown(shown_page)
+    edit = (await person.get(f"{path}?edit=hot", HTML)).text
+    assert "Change the trigger" in edit
+    assert 'name="old" value="hot"' in edit
+    assert 'name="value" type="text" value="30"' in edit
+    taken = await post(person, path, **FORM)
+    assert taken.status == 400
+    assert "already a trigger" in taken.text
+    assert (await post(person, path, **FORM, old="hot")).status == 307
+
+
+async def test_a_form_with_a_mistake_keeps_what_was_typed(cloud: MemoryCloud, part: str) -> None:
+    person = await signed_in(cloud)
+    reply = await post(person, f"/machines/{part}/triggers", **{**FORM, "address": '"><script>alert(1)</script>'})
+    assert reply.status == 400
+    assert "To: " in shown(reply.text)
+    assert 'name="method" value="sensor:oven:Readings"' in reply.text
+    assert "<script>alert" not in reply.text
+    unknown = await person.get(f"/machines/{part}/triggers?edit=nothing", HTML)
+    assert unknown.status == 400
+    assert "has no trigger" in shown(unknown.text)
+
+
+async def test_operators_get_no_form(cloud: MemoryCloud, machine: str, part: str) -> None:
+    person = await signed_in(cloud, await key_at(cloud, "robot", machine))
+    page = (await person.get(f"/machines/{part}/triggers?edit=hot", HTML)).text
+    assert "New trigger" not in page
+    assert 'name="address"' not in page
+    refused = await post(person, f"/machines/{part}/config", **FORM)
+    assert refused.status == 403

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import re
+import threading
+
+import jinja2
+import pytest
 
 from bench.cloud_pages import KILOBYTES, Amounts, Measured, measure
+from cloud.web.common import site
 
 QUERIES = 80
+
+
+async def test_templates_are_compiled_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, load = set[int](), jinja2.Environment.get_template
+
+    def watched(self: jinja2.Environment, name: str) -> jinja2.Template:
+        threads.add(threading.get_ident())
+        return load(self, name)
+
+    monkeypatch.setattr(jinja2.Environment, "get_template", watched)
+    await site.compile_pages()
+    assert len(threads) == 1
+    assert threads != {threading.get_ident()}
 
 
 async def by_page(amounts: Amounts) -> dict[str, Measured]:

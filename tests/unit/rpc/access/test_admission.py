@@ -12,7 +12,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
 from rpc.access.admission import Admission, Ticket
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.access.forwarded import Proxies, network
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer

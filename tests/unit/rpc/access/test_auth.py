@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import rpc.access.auth
 from rpc.access.addresses import allowed_host, group_of, host_of
 from rpc.access.attempts import ADDRESS_FAILURES, Attempts
-from rpc.access.auth import API_KEY, AUTHENTICATE, Authenticator, Credential, bearer, credentials_of, digest_of
+from rpc.access.auth import Authenticator, Credential, bearer, credentials_of, digest_of
+from rpc.access.credential_types import API_KEY, AUTHENTICATE
 from rpc.access.tokens import Signer
 from rpc.carrier import Peer
 

@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.auth import Authenticator, Credential
+from rpc.access.credential_types import API_KEY
 from rpc.access.guard import Guard, identity_of
 from rpc.access.login import CALLS, TOKEN, LoginTexts, local_target
 from rpc.access.tokens import Signer

@@ -11,7 +11,8 @@ import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import API_KEY, LOCATION_SECRET, Authenticator, Credential, of_pages
+from rpc.access.auth import Authenticator, Credential, of_pages
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.access.guard import Guard
 from rpc.access.login import SESSION
 from rpc.access.tickets import LIFE, MAX_WAITING, Ticket, Tickets, link_with, ticket_in

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from rpc.access.auth import AUTHENTICATE
+from rpc.access.credential_types import AUTHENTICATE
 from rpc.api import messages
 from rpc.api.client import ApiClient
-from rpc.client.web import WebChannel
-from rpc.http.grpc_web import trailers_frame
+from rpc.client.blocking import run_blocking
+from rpc.client.web import StreamingWebChannel, WebChannel
+from rpc.http.grpc_web import MAX_FRAME, trailers_frame
 from schema.errors import ErrorKind, MachineError
-from training.client.blocking import run
 
 APP = "viam.app.v1.AppService"
 Answer = tuple[int, Mapping[str, str], bytes]
@@ -42,7 +42,7 @@ class Answers:
 
 
 def asked(http: Answers, key: str = "") -> Any:
-    return run(ApiClient(WebChannel(http, "id", key)).call(APP, "", "list_organizations"))
+    return run_blocking(ApiClient(WebChannel(http, "id", key)).call(APP, "", "list_organizations"))
 
 
 def test_a_call() -> None:
@@ -80,7 +80,7 @@ def test_the_first_call_signs_in_and_later_ones_use_the_token() -> None:
     http = Answers((200, {}, TOKEN + END), (200, {}, ORGANIZATIONS + END), (200, {}, ORGANIZATIONS + END))
     client = ApiClient(WebChannel(http, "id", "key"))
     for _ in range(2):
-        run(client.call(APP, "", "list_organizations"))
+        run_blocking(client.call(APP, "", "list_organizations"))
     assert [path for path, _ in http.requests] == [AUTHENTICATE, *[f"/{APP}/ListOrganizations"] * 2]
     assert http.requests[1][1]["authorization"] == http.requests[2][1]["authorization"] == "Bearer t"
 
@@ -98,9 +98,72 @@ def test_streams_are_refused() -> None:
         return await anext(ApiClient(WebChannel(Answers())).stream(APP, "", "tail_robot_part_logs", id="x"))
 
     with pytest.raises(MachineError, match="is a stream") as caught:
-        run(first())
+        run_blocking(first())
     assert caught.value.kind is ErrorKind.UNSUPPORTED
 
 
 def test_the_key_is_not_shown() -> None:
     assert "secret" not in repr(WebChannel(Answers(), "id", "secret"))
+
+
+LOGS = frame(messages.load("app.v1.app_pb2").TailRobotPartLogsResponse())
+
+
+class Streams(Answers):
+    """Also answers requests in parts of `size` bytes."""
+
+    size = 1
+
+    async def open(
+        self, path: str, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[int, Mapping[str, str], AsyncIterator[bytes]]:
+        code, fields, content = await self.post(path, headers, body)
+        return code, fields, self._parts(content)
+
+    async def _parts(self, content: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(content), self.size):
+            yield content[start : start + self.size]
+
+
+def followed(http: Streams, results: list[Any], key: str = "") -> None:
+    async def follow() -> None:
+        async for result in ApiClient(StreamingWebChannel(http, "id", key)).stream(
+            APP, "", "tail_robot_part_logs", id="x"
+        ):
+            results.append(result)  # noqa: PERF401 - the results before an error count
+
+    run_blocking(follow())
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_results_arrive_in_parts_of_any_size(size: int) -> None:
+    results: list[Any] = []
+    http = Streams((200, {}, TOKEN + END), (200, {}, LOGS * 3 + END))
+    http.size = size
+    followed(http, results, "key")
+    assert results == [[], [], []]
+    assert http.requests[1][1]["authorization"] == "Bearer t"
+
+
+def test_a_stream_signs_in_again_after_a_rejected_token() -> None:
+    results: list[Any] = []
+    rejected = (200, {"grpc-status": "16", "grpc-message": "expired"}, b"")
+    followed(Streams((200, {}, TOKEN + END), rejected, (200, {}, TOKEN + END), (200, {}, LOGS + END)), results, "key")
+    assert results == [[]]
+
+
+@pytest.mark.parametrize(
+    ("content", "count", "kind", "text"),
+    [
+        (LOGS + trailers_frame(9, [("grpc-message", "no more")]), 1, ErrorKind.PRECONDITION, "no more"),
+        (LOGS * 2, 2, ErrorKind.UNAVAILABLE, "cut off"),
+        (LOGS + b"\0\0", 1, ErrorKind.UNAVAILABLE, "not complete"),
+        (b"<html>", 0, ErrorKind.UNAVAILABLE, "not one of gRPC-Web"),
+        (b"\0" + (MAX_FRAME + 1).to_bytes(4, "big"), 0, ErrorKind.UNAVAILABLE, "more than 64 MiB"),
+    ],
+)
+def test_a_stream_that_ends_badly(content: bytes, count: int, kind: ErrorKind, text: str) -> None:
+    results: list[Any] = []
+    with pytest.raises(MachineError, match=text) as caught:
+        followed(Streams((200, {}, content)), results)
+    assert (caught.value.kind, len(results)) == (kind, count)

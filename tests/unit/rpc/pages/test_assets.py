@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 import trio
 from starlette.requests import Request
 
-from rpc.pages.assets import BUILT, PIECE, Assets, compress
+from rpc.pages.assets import BUILT, Assets
+from rpc.pages.compression import PIECE, compress
 
 
 def request(encoding: str = "", query: str = "") -> Request:
@@ -86,3 +88,15 @@ def test_built_files_load_nothing_from_elsewhere_and_are_small() -> None:
         text = script.read_text()
         assert not re.search(r"""(?:import|from)\s*\(?["']https?:""", text), script.name
         assert len(gzip.compress(text.encode())) <= 150_000, script.name
+
+
+@pytest.mark.parametrize(("island", "most"), [("code", 122), ("control", 114), ("difference", 3), ("plot", 49)])
+def test_an_island_loads_little_at_first(island: str, most: int) -> None:
+    """Pages have 150 kB at most, with an empty cache; what is imported only when it is used does not count."""
+    manifest = json.loads((BUILT / "manifest.json").read_text())
+    names, waiting = set(), [f"src/{island}/main.ts"]
+    while waiting:
+        entry = manifest[waiting.pop()]
+        names.add(entry["file"])
+        waiting += [name for name in entry.get("imports", ()) if manifest[name]["file"] not in names]
+    assert sum(len(gzip.compress((BUILT / name).read_bytes(), 6)) for name in names) <= 1000 * most

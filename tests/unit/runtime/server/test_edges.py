@@ -15,7 +15,8 @@ from grpclib.exceptions import GRPCError
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
-from rpc.access.auth import API_KEY, LOCATION_SECRET, credentials_of, digest_of
+from rpc.access.auth import credentials_of, digest_of
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.carrier import Peer
 from rpc.network.tls import InMemoryTls
 from runtime.engine.nodes import Bench

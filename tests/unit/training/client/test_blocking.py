@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import training
-from training.client.blocking import BlockingJob, BlockingTrainingClient, run
+from rpc.client.blocking import run_blocking
+from training.client.blocking import BlockingJob, BlockingTrainingClient
 from training.client.client import TrainingClient
 from training.client.http import AsyncHttp, BlockingHttp
 from training.client.job import Job
 from training.jobs import submission
-from training.jobs.submission import ModelType, Picture, check, shortfalls_of
+from training.jobs.submission import ModelType, Picture, check, examples, shortfalls_of
 
 INTERNAL = {"events_page", "page"}  # building blocks of iterators
 
@@ -43,7 +44,7 @@ def test_every_operation_of_the_specification_exists() -> None:
 
 def test_a_coroutine_that_waits_is_refused() -> None:
     with pytest.raises(RuntimeError, match="event loop"):
-        run(_waits())
+        run_blocking(_waits())
 
 
 async def _waits() -> None:
@@ -74,10 +75,11 @@ def test_the_cloud_does_not_load_the_client() -> None:
 
 def test_the_shortfalls_of_a_refusal() -> None:
     pictures = [Picture(str(number), frozenset({"ok"})) for number in range(3)]
+    classes, labels = ModelType.SINGLE_LABEL_CLASSIFICATION, ["ok", "bad"]
     with pytest.raises(submission.MachineError) as caught:
-        check(ModelType.SINGLE_LABEL_CLASSIFICATION, ["ok", "bad"], pictures)
+        check(classes, labels, examples(classes, labels, pictures))
     assert shortfalls_of(str(caught.value)) == (
-        "the label 'ok' has 3 pictures, 7 too few",
-        "the label 'bad' has 0 pictures, 10 too few",
+        "the label 'ok' has 3 pictures, 7 more needed",
+        "the label 'bad' has 0 pictures, 10 more needed",
     )
     assert shortfalls_of("the version exists") == ()

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from rpc.client.blocking import run_blocking
 from schema.errors import ErrorKind, MachineError
 from support.foreign.tar import Bounds
 from training import ModelType, State, TrainingCanceled, TrainingFailed
-from training.client.blocking import run
 from training.client.client import TrainingClient
 from training.client.records import EventsPage, Numbered, TrainingJob, event_of
 from training.jobs.events import Event, Log, Progress, Status
@@ -71,7 +71,7 @@ def followed(cloud: Cloud, after: int = 0, **more: float) -> list[int]:
     async def work() -> list[int]:
         return [entry.number async for entry in cloud.job("j").numbered_events(after, **more)]
 
-    return run(work())
+    return run_blocking(work())
 
 
 EVENTS: list[Event] = [Log(str(number)) for number in range(7)]
@@ -118,27 +118,29 @@ def test_the_position_is_that_of_the_last_event() -> None:
             if entry.number == NUMBERS[3]:
                 return
 
-    run(work())
+    run_blocking(work())
     assert job.position == NUMBERS[3]
 
 
 def test_the_end_of_a_job() -> None:
     job = Cloud(EVENTS).job("j")
-    assert run(job.wait()) is job
+    assert run_blocking(job.wait()) is job
     with pytest.raises(TrainingFailed, match="no memory") as failed:
-        run(Cloud([*(Log(str(n)) for n in range(30)), Progress(1, 2)], State.FAILED, "no memory").job("j").wait())
+        run_blocking(
+            Cloud([*(Log(str(n)) for n in range(30)), Progress(1, 2)], State.FAILED, "no memory").job("j").wait()
+        )
     assert (failed.value.job, failed.value.reason, failed.value.lines) == (
         "j",
         "no memory",
         tuple(str(number) for number in range(10, 30)),
     )
     with pytest.raises(TrainingCanceled):
-        run(Cloud(EVENTS, State.CANCELED).job("j").wait())
+        run_blocking(Cloud(EVENTS, State.CANCELED).job("j").wait())
 
 
 def test_wait_shows_lines() -> None:
     file = io.StringIO()
-    run(Cloud([Log("hello"), Progress(1, 2), Status(State.COMPLETED)]).job("j").wait(show=True, file=file))
+    run_blocking(Cloud([Log("hello"), Progress(1, 2), Status(State.COMPLETED)]).job("j").wait(show=True, file=file))
     assert file.getvalue() == "hello\n1 of 2 done\nthe job is completed\n"
 
 
@@ -160,7 +162,7 @@ def archive(*members: tuple[str, bytes], link: str = "") -> bytes:
 
 
 def downloaded(cloud: Cloud, folder: Path) -> list[Path]:
-    return run(cloud.job("j").download(folder))
+    return run_blocking(cloud.job("j").download(folder))
 
 
 def test_a_model_is_unpacked(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import MAX_DETECTION, Box, ModelType, Picture, check, checked_labels
+from training.jobs.submission import MAX_DETECTION, Box, ModelType, Picture, check, checked_labels, examples
 
 SINGLE, MULTI = ModelType.SINGLE_LABEL_CLASSIFICATION, ModelType.MULTI_LABEL_CLASSIFICATION
 DETECTION = ModelType.OBJECT_DETECTION
@@ -21,6 +23,10 @@ def boxed(count: int, box: Box) -> list[Picture]:
 
 def suggested(count: int) -> list[Picture]:
     return [Picture(f"s{number}", suggested=True) for number in range(count)]
+
+
+def judged(model_type: ModelType, labels: Sequence[str], pictures: list[Picture]) -> int:
+    return check(model_type, labels, examples(model_type, labels, pictures))
 
 
 GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
@@ -40,20 +46,20 @@ GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
 def test_a_sufficient_dataset(
     model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], used: int
 ) -> None:
-    assert check(model_type, labels, pictures) == used
+    assert judged(model_type, labels, pictures) == used
 
 
 @pytest.mark.parametrize(
     ("model_type", "labels", "pictures", "missing"),
     [
-        (SINGLE, ("a", "b"), [], ["0 pictures, 1 too few", "'a' has 0 pictures, 10 too few", "'b'"]),
-        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(7, "b"), ["'b' has 7 pictures, 3 too few"]),
-        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(6), ["20 of 26", "1 too few"]),
+        (SINGLE, ("a", "b"), [], ["0 pictures, 1 more needed", "'a' has 0 pictures, 10 more needed", "'b'"]),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(7, "b"), ["'b' has 7 pictures, 3 more needed"]),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(6), ["20 of 26", "1 more needed"]),
         (
             SINGLE,
             ("a", "b"),
             labelled(10, "a") + labelled(10, "b") + suggested(6),
-            ["1 too few", "6 of the others have"],
+            ["1 more needed", "6 of the others have"],
         ),
         (SINGLE, ("a", "b"), labelled(10, "a", "b"), ["10 pictures have more than one", "multi-label"]),
         (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(1, "a", "b"), ["1 picture has"]),
@@ -63,9 +69,9 @@ def test_a_sufficient_dataset(
             labelled(10, "a") + labelled(1, "b") + labelled(2, "c"),
             ["'B' has 0", "the labels of its pictures that were not chosen are 'c', 'b'"],
         ),
-        (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 too few"]),
-        (DETECTION, ("a",), boxed(1, GOOD), ["it has 1 picture, 14 too few", "'a' has 1 picture, 9 too few"]),
-        (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 too few"]),
+        (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 more needed"]),
+        (DETECTION, ("a",), boxed(1, GOOD), ["it has 1 picture, 14 more needed", "'a' has 1 picture, 9 more needed"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 more needed"]),
         (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, Box("a", 0.5, 0, 0.5, 1)), ["1 picture has boxes outside"]),
         (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, float("nan"), 1)), ["2 pictures have boxes"]),
         (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, 1.01, 1)), ["2 pictures have boxes"]),
@@ -75,7 +81,7 @@ def test_a_refusal_says_what_is_missing(
     model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], missing: list[str]
 ) -> None:
     with pytest.raises(MachineError) as caught:
-        check(model_type, labels, pictures)
+        judged(model_type, labels, pictures)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert [part for part in missing if part not in caught.value.message] == []
 
@@ -83,14 +89,14 @@ def test_a_refusal_says_what_is_missing(
 def test_a_refusal_stays_short() -> None:
     others = [f"{number} other".ljust(200, "x") for number in range(1000)]
     with pytest.raises(MachineError) as caught:
-        check(SINGLE, [str(number) * 60 for number in range(1000)], labelled(10, "a", *others))
+        judged(SINGLE, [str(number) * 60 for number in range(1000)], labelled(10, "a", *others))
     assert len(caught.value.message) < 4000
     assert "980 more labels" in caught.value.message
 
 
 def test_other_labels_are_named_only_if_a_chosen_one_is_unknown() -> None:
     with pytest.raises(MachineError) as caught:
-        check(SINGLE, ("a", "b"), labelled(10, "a") + labelled(9, "b") + labelled(2, "c"))
+        judged(SINGLE, ("a", "b"), labelled(10, "a") + labelled(9, "b") + labelled(2, "c"))
     assert "'c'" not in caught.value.message
 
 
@@ -117,5 +123,5 @@ def test_more_pictures_with_boxes_than_fit_into_memory_are_refused() -> None:
     box = Box("a", 0.1, 0.1, 0.5, 0.5)
     pictures = [Picture(str(number), boxes=(box,)) for number in range(MAX_DETECTION + 2)]
     with pytest.raises(MachineError, match="8002 pictures have boxes of these labels, 2 too many"):
-        check(ModelType.OBJECT_DETECTION, ("a",), pictures)
-    assert check(ModelType.OBJECT_DETECTION, ("a",), pictures[2:]) == MAX_DETECTION
+        judged(DETECTION, ("a",), pictures)
+    assert judged(DETECTION, ("a",), pictures[2:]) == MAX_DETECTION

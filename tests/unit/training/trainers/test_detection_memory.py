@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from training.trainers.detection import CHANNELS, remarks, standardize
+from training.trainers.detectors import targets
+from training.trainers.detectors.boxes import Box
+from training.trainers.detectors.fitting import Data
 
 numpy = pytest.importorskip("numpy", reason="the extra ml is not installed")
 
@@ -20,6 +24,25 @@ def test_channels_are_standardized_in_place_as_all_at_once() -> None:
     assert numpy.array_equal(centers, center)
     assert numpy.array_equal(spreads, spread)
     assert numpy.array_equal(values, expected)
+
+
+def test_the_memory_for_targets_does_not_grow_with_labels_and_pictures() -> None:
+    labels = [f"label {number}" for number in range(500)]  # with 8,000 pictures, the limits of a job
+    boxes = [
+        (Box(labels[number % 500], 0.1, 0.1, 0.5, 0.5), Box(labels[0], 0.4, 0.2, 0.9, 1.0)) for number in range(8000)
+    ]
+    maps = numpy.zeros((8000, 1, 1, 1), numpy.float16)
+    tracemalloc.start()
+    try:
+        data = Data((maps,), boxes, labels, 28, numpy.ones(500))
+        for chosen in ([0, 501], [7999, 3]):
+            _, target = data.batch(numpy, chosen)
+            for place, number in enumerate(chosen):
+                alone = targets.target(numpy, boxes[number], labels, 28)
+                assert all(numpy.array_equal(target[name][place], alone[name]) for name in alone)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def figures(pictures: int = 30, **labels: float | None) -> dict[str, Any]:

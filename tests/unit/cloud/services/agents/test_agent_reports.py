@@ -13,7 +13,7 @@ from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.credential_types import API_KEY, PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock

@@ -19,7 +19,7 @@ from cloud.domain.releases import requests
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents import agent_requests
 from cloud.work.openings import WAITING_AGENTS
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.credential_types import API_KEY, PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock

@@ -23,7 +23,7 @@ from cloud.services.machines.certificates import CLAIMED
 from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.authorities import AuthorityService
 from cloud.values.author import PART, Author
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.target import CallInfo

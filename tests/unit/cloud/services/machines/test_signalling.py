@@ -25,7 +25,7 @@ from cloud.services.machines import signalling as service
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.values.limits import CALLER_OFFERS, SDP, SIGNAL, SIGNALS
-from rpc.access.auth import API_KEY, LOCATION_SECRET, PART_SECRET
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET, PART_SECRET
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.messages import signaling

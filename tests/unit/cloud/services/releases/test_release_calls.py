@@ -12,7 +12,7 @@ import pytest
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
 from cloud.web.app import application
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.api.client import ApiClient
 from rpc.api.cloud_v1 import RELEASES
 from rpc.carrier import Peer

@@ -18,7 +18,7 @@ from cloud.server.memory import MemoryCloud
 from cloud.services.reverse.calls import PART, MachineCalls
 from cloud.values.author import PART as PART_SECRET
 from cloud.web.app import application
-from rpc.access.auth import API_KEY
+from rpc.access.credential_types import API_KEY
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel

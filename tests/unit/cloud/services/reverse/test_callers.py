@@ -12,7 +12,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 
 from cloud.domain.permissions import audit
 from cloud.services.reverse.calls import PART, MachineCalls
-from rpc.access.auth import LOCATION_SECRET
+from rpc.access.credential_types import LOCATION_SECRET
 from rpc.client.channel import Channel
 from rpc.status import STATUS_OF_KIND
 from tests.unit.cloud.pages import browser

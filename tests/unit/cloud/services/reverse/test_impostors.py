@@ -13,7 +13,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 from cloud.server.memory import MemoryCloud
 from cloud.services.reverse.opening import message_of
 from cloud.work import reverse
-from rpc.access.auth import LOCATION_SECRET
+from rpc.access.credential_types import LOCATION_SECRET
 from tests.unit.cloud.services.reverse.site import site
 from tests.unit.rpc.test_calls import refused
 

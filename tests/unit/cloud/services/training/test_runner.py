@@ -192,7 +192,7 @@ async def test_a_dataset_that_changed_since(world: World) -> None:
         DATA, "remove_binary_data_from_dataset_by_ids", binary_data_ids=ids[:1], dataset_id=world.us.dataset
     )
     async with world.running(well):
-        assert "1 too few" in (await world.until(subject, "FAILED"))["error_status"]["message"]
+        assert "1 more needed" in (await world.until(subject, "FAILED"))["error_status"]["message"]
 
 
 async def test_a_dataset_that_was_deleted_since(world: World) -> None:

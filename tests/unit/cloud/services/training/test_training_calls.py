@@ -52,6 +52,7 @@ async def test_a_submitted_job(us: Tenant) -> None:
     assert (job["dataset_id"], job["organization_id"], job["is_custom_job"]) == (us.dataset, us.organization, False)
     assert job.get("error_status") is None
     assert await us.log(subject) == ["the job is pending"]
+    assert await us.cloud.cloud.store.read(jobs.unfinished) == {subject}
 
 
 async def test_without_a_version_it_is_the_time(us: Tenant) -> None:
@@ -62,12 +63,12 @@ async def test_without_a_version_it_is_the_time(us: Tenant) -> None:
     ("changes", "kind", "text"),
     [
         ({"model_type": 0}, ErrorKind.INVALID, "model type"),
-        ({"model_type": 3}, ErrorKind.PRECONDITION, "'ok' has 0 pictures, 10 too few"),
+        ({"model_type": 3}, ErrorKind.PRECONDITION, "'ok' has 0 pictures, 10 more needed"),
         ({"model_framework": 1}, ErrorKind.UNSUPPORTED, "tflite"),
         ({"tags": ["ok"]}, ErrorKind.INVALID, "needs 2"),
         ({"tags": [str(number) for number in range(501)]}, ErrorKind.INVALID, "training_labels"),
         ({"tags": ["ok", "b" * 100_000]}, ErrorKind.INVALID, "a label is not valid"),
-        ({"tags": ["ok", "bad", "new"]}, ErrorKind.PRECONDITION, "'new' has 0 pictures, 10 too few"),
+        ({"tags": ["ok", "bad", "new"]}, ErrorKind.PRECONDITION, "'new' has 0 pictures, 10 more needed"),
         ({"model_name": "../../etc"}, ErrorKind.INVALID, "valid name"),
         ({"model_version": "../1"}, ErrorKind.INVALID, "valid version"),
         ({"model_version": "1" * 101}, ErrorKind.INVALID, "at most 100 letters"),
@@ -185,6 +186,9 @@ async def test_without_an_engine(us: Tenant, abilities: Abilities) -> None:
     values = {"organization_id": us.organization, "dataset_id": us.dataset, "model_name": "m", **script}
     call = us.call(TRAINING, "submit_custom_training_job", **values)
     assert "--training-python" in await refused(ErrorKind.PRECONDITION, call)
+    assert "no dataset" in await refused(ErrorKind.NOT_FOUND, us.submit(dataset_id="missing"))
+    call = us.call(TRAINING, "submit_custom_training_job", **{**values, "dataset_id": "missing"})
+    assert "no dataset" in await refused(ErrorKind.NOT_FOUND, call)
     assert await us.call(TRAINING, "list_supported_containers") == {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from cloud.server.memory import MemoryCloud
-from rpc.access.auth import PART_SECRET
+from rpc.access.credential_types import PART_SECRET
 from rpc.access.proof import verified
 from rpc.api.cloud_v1 import AGENTS
 from tests.unit.cloud.pages import HOST, browser

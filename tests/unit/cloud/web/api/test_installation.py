@@ -104,6 +104,28 @@ async def test_the_offer_names_the_newest_agent_with_its_hash(cloud: MemoryCloud
     assert (await ask(cloud, INSTALLER.format(part=part).replace("x86_64", "vax"), headers)).status == 400
 
 
+@pytest.mark.parametrize(
+    ("version", "reason", "remedy"),
+    [
+        ("9.9.9", "version 9.9.9 of machine-agent is not published for linux/x86_64", "(1.0.0), stable or dev"),
+        ("banana", "'banana' (text) is not a version", "write a string: stable, dev"),
+    ],
+)
+async def test_a_version_that_cannot_be_offered_is_the_reason(
+    cloud: MemoryCloud, part: str, version: str, reason: str, remedy: str
+) -> None:
+    person = await opened(cloud)
+    person.add("1.0.0", b"old", ("stable",), "machine-agent")
+    await publish(cloud, person)
+    section = json.dumps({"agent": {"version_control": {"agent": version}}})
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json=section)
+    reply = await ask(cloud, INSTALLER.format(part=part), basic(cloud.first.id, cloud.first.key))
+    assert reply.status == 404
+    assert f"agent.version_control.agent offers no machine-agent: {reason}: " in reply.text
+    assert remedy in reply.text
+    assert "keeps the version" not in reply.text, "nothing runs on a new device"
+
+
 async def test_a_rollout_decides_whether_a_new_machine_gets_a_version(cloud: MemoryCloud, part: str) -> None:
     person = await opened(cloud)
     person.add("1.0.0", b"old", ("stable",), "machine-agent")

@@ -34,6 +34,8 @@ async def test_states_of_machines_are_exported(cloud: MemoryCloud, clock: Clock,
     assert result["machine_cloud_machine_problems", "rover", ""] == 2
     assert result["machine_cloud_machine_last_seen_timestamp_seconds", "rover", ""] > 1.7e9
     assert ("process_resident_memory_bytes", "", "") in result
+    for name in ("files", "readings", "bytes"):
+        assert result[f"machine_cloud_sealed_{name}", "", ""] == 0
     clock.now += timedelta(minutes=5)
     result = await scrape(cloud, cloud.first.id, cloud.first.key)
     assert result["machine_cloud_machine_state", "rover", "offline"] == 1

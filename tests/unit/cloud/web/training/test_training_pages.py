@@ -94,7 +94,7 @@ async def completed(world: World, report: Mapping[str, Any] | bytes, version: st
 async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World, page: Browser) -> None:
     us = world.us
     path = f"/training/new?dataset={us.dataset}&chosen=1&label=ok&label=bad"
-    reason = "the label &#39;bad&#39; has 9 pictures, 1 too few"
+    reason = "the label &#39;bad&#39; has 9 pictures, 1 more needed"
     text = await get(page, path)
     assert f"<li>{reason}</li>" in text
     assert f'href="/datasets/{us.dataset}/label?show=unlabelled"' in text
@@ -104,7 +104,7 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
     assert (reply.status, reason in reply.text) == (409, True)
     assert 'value="7"' in reply.text
     await us.add("bad", number=1)
-    assert "The dataset suffices" in await get(page, path)
+    assert "Ready to train" in await get(page, path)
     reply = await page.send("POST", "/training", {**HTML, **ORIGIN}, body)
     assert reply.status == 303, reply.text
     assert "parts 7" in await get(page, reply.headers["location"])
@@ -121,7 +121,7 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
         ("type=2", "needs 2 or more labels"),
         ("label=ok", "the job names 1"),
         ("label=ok&label=ok", "given more than once"),
-        ("label=ok&label=missing", "&#39;missing&#39; has 0 pictures, 10 too few"),
+        ("label=ok&label=missing", "&#39;missing&#39; has 0 pictures, 10 more needed"),
     ],
 )
 async def test_each_refusal_is_on_the_form(world: World, page: Browser, query: str, text: str) -> None:

@@ -99,6 +99,16 @@ async def test_a_board_may_fail_on_purpose(autojump_clock: MockClock) -> None:
     assert "configured to fail" in str(caught.value.exceptions[0])
 
 
+@pytest.mark.parametrize("size", [(1, 1), (10, 10), (3, 400)])
+async def test_a_camera_has_any_size(bench: Bench, autojump_clock: MockClock, size: tuple[int, int]) -> None:
+    camera = await bench.add("camera", "it", dict(zip(("width_px", "height_px"), size, strict=True)))
+    for kind in ("board", "servo", "arm", "base", "gantry"):
+        await bench.add(kind, kind)
+    (image,) = (await camera.get_images()).images
+    assert Image.open(io.BytesIO(image.image)).size == size
+    assert (await camera.get_point_cloud()).point_cloud
+
+
 async def test_the_camera_sees_the_bench_work(bench: Bench, autojump_clock: MockClock) -> None:
     camera = await bench.add("camera", "it", {"width_px": 320, "height_px": 240, "format": "png"})
     still = await bench.add("camera", "still", {"width_px": 64, "height_px": 48, "animated": False})

@@ -68,6 +68,9 @@ def test_other_names_of_keys() -> None:
         ({"width": 640}, (640, 360)),
         ({"height": 360}, (640, 360)),
         ({"width_px": 64, "height_px": 48}, (64, 48)),
+        ({"width_px": 10, "height_px": 10}, (10, 10)),
+        ({"height_px": 1}, (2, 1)),
+        ({"width_px": 1}, (1, 1)),
         ({"width": 0, "height": 0}, (1280, 720)),
     ],
 )
@@ -75,7 +78,7 @@ def test_the_size_of_a_simulated_camera(attributes: dict[str, Any], size: tuple[
     assert read("rdk:component:camera", "fake", **attributes).size == size
 
 
-@pytest.mark.parametrize("attributes", [{"width": 5}, {"width_px": 5000}, {"height": 4000}])
+@pytest.mark.parametrize("attributes", [{"width": -1}, {"width_px": 5000}, {"height": 4000}])
 def test_a_size_that_a_simulated_camera_cannot_have(attributes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         read("rdk:component:camera", "fake", **attributes)

@@ -233,14 +233,14 @@ async def test_it_is_unpowered_at_start_whatever_the_pins_were(bench: Bench, aut
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        ({"pins": {"a": "1"}}, "give a and b"),
-        ({"pins": {"a": "1", "dir": "2"}}, "give a and b"),
+        ({"pins": {"a": "1"}}, "use a and b"),
+        ({"pins": {"a": "1", "dir": "2"}}, "use a and b"),
         ({"pins": {"a": "1", "b": "1"}}, "named twice"),
         ({"pins": AB, "encoder": "e"}, "ticks_per_rotation must be given"),
         ({"pins": AB, "min_power_pct": 0.5, "max_power_pct": 0.4}, "0.5 is above max_power_pct 0.4"),
         ({"pins": AB, "ramp_rate": 0}, "ramp_rate"),
         ({"pins": AB, "control_parameters": {"p": -1}}, r"control_parameters\.p"),
-        ({"pins": {"a": "1", "b": "2", "pwm": "3", "dir": "4"}}, "give a and b"),
+        ({"pins": {"a": "1", "b": "2", "pwm": "3", "dir": "4"}}, "use a and b"),
     ],
 )
 def test_configurations_that_cannot_be_right(attributes: dict[str, Any], says: str) -> None:

@@ -69,6 +69,30 @@ async def test_a_classifier(bench: Bench) -> None:
     assert (await eye.get_status())["layout"] == "classes"
 
 
+@pytest.mark.parametrize(
+    ("shape", "kind", "advised"),
+    [
+        ((1, -1, -1, 3), ErrorKind.INTERNAL, True),
+        ((1, 10, 20, 3), ErrorKind.INTERNAL, False),
+        ((1, -1, -1, 3), ErrorKind.UNAVAILABLE, False),
+    ],
+)
+async def test_a_model_that_fails_with_the_size_of_the_picture(
+    bench: Bench, shape: tuple[int, ...], kind: ErrorKind, advised: bool
+) -> None:
+    eye = await seeing(bench, classes(1.0, shape=shape), camera_name="cam")
+    (failing,) = [each for name, each in bench.resources.items() if name.short == "m"]
+
+    async def infer(*_: Any, **__: Any) -> Any:
+        raise MachineError("Concat: dimensions do not match", kind=kind)
+
+    failing.infer = infer  # type: ignore[attr-defined]
+    with pytest.raises(MachineError, match="Concat: dimensions do not match") as raised:
+        await eye.get_classifications_from_camera()
+    assert raised.value.kind is kind
+    assert ("set input_size_px of eye" in raised.value.remedy) is advised
+
+
 async def test_a_detector_with_names_of_its_own(bench: Bench) -> None:
     eye = await seeing(bench, places(), remap_output_names={"confidences": "score"})
     first, second = await eye.get_detections_from_camera("cam")

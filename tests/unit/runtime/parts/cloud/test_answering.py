@@ -18,12 +18,14 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 from cloud.domain.machines.ice import IceServers
 from cloud.domain.machines.machines import note_seen
 from cloud.server.memory import MemoryCloud, open_cloud
-from rpc.access.auth import API_KEY, LOCATION_SECRET, PART_SECRET
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET, PART_SECRET
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.call import ServerCore
 from rpc.carrier import Identity
+from rpc.datachannel import clients
 from rpc.datachannel.client import CallChannel
+from rpc.datachannel.clients import Clients
 from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase
 from rpc.peers.dial import dialled
@@ -170,29 +172,35 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(monkeypatch: pytest.MonkeyPatch, connections: int = 4) -> AsyncIterator[Rig]:
+async def rig(monkeypatch: pytest.MonkeyPatch, pair_count: int = 4) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery, open_cloud() as opened:
         cloud = MemoryCloud(replace(opened.cloud, ice=ICE), opened.first)
         robot = await cloud.app("new_robot", name="rover", location=cloud.first.location)
         part = (await cloud.app("get_robot_parts", robot_id=robot))[0]["id"]
         await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), {"webrtc": True}))
-        pairs: list[Pair] = [await nursery.start(_channels) for _ in range(connections)]
+        pairs: list[Pair] = [await nursery.start(_channels) for _ in range(pair_count)]
         engine = FakeEngine(pairs)
 
         @asynccontextmanager
         async def open_engine(run_blocking: Any) -> AsyncIterator[FakeEngine]:
             yield engine
 
-        monkeypatch.setattr(answering, "open_engine", open_engine)
+        monkeypatch.setattr(clients, "open_engine", open_engine)
         machine: Any = MemoryChannel(cloud.router, identity=Identity(part, PART_SECRET))
         address = CloudAddress("http://cloud.test", part, part, PART_SECRET, "secret", opened=machine)
         core = ServerCore({})
-        machine_rig = Rig(cloud, part, Answering(address, core, _unused, machine_media), engine, pairs)
+        connections = Clients(_unused, machine_media)
+        machine_rig = Rig(cloud, part, Answering(address, core, connections), engine, pairs)
         core.router = machine_rig.service.__mapping__()
         machine_rig.answering.configure([(API_KEY, cloud.first.id)])
-        await nursery.start(lambda task_status: machine_rig.answering.run(task_status=task_status))
+        await nursery.start(_run, connections)
+        await nursery.start(_run, machine_rig.answering)
         yield machine_rig
         nursery.cancel_scope.cancel()
+
+
+async def _run(node: Any, *, task_status: trio.TaskStatus[None]) -> None:
+    await node.run(task_status=task_status)
 
 
 async def _channels(*, task_status: trio.TaskStatus[Pair]) -> None:
@@ -312,7 +320,7 @@ async def test_a_deleted_key_ends_the_calls_of_its_clients(monkeypatch: pytest.M
 async def test_a_lost_connection_ends_its_calls(
     states: tuple[PeerState, ...], ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "RECOVERY", 0.05)
+    monkeypatch.setattr(clients, "RECOVERY", 0.05)
     async with rig(monkeypatch) as machine, machine.connected() as stub, trio.open_nursery() as nursery:
 
         async def hang() -> None:
@@ -332,7 +340,7 @@ async def test_a_lost_connection_ends_its_calls(
 
 
 async def test_connections_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(clients, "MAX_CONNECTIONS", 1)
     async with rig(monkeypatch) as machine:
         async with machine.connected() as stub:
             assert (await stub.Echo(Request(host="x"))).valid_host == "x"
@@ -345,7 +353,7 @@ async def test_connections_are_limited_and_counted(monkeypatch: pytest.MonkeyPat
 
 
 async def test_attempts_of_a_caller_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "MAX_CALLER_ATTEMPTS", 1)
+    monkeypatch.setattr(clients, "MAX_CALLER_ATTEMPTS", 1)
     async with rig(monkeypatch) as machine, trio.open_nursery() as nursery:
         machine.engine.patient = True
         nursery.start_soon(machine.offer)  # is not connected until the first candidate arrives
@@ -364,7 +372,7 @@ async def test_attempts_of_a_caller_are_limited_and_counted(monkeypatch: pytest.
 @pytest.mark.parametrize("reached", [True, False])
 async def test_a_caller_that_leaves_frees_its_attempt(monkeypatch: pytest.MonkeyPatch, reached: bool) -> None:
     """If the connection exists, the caller has left because it needs the cloud no longer."""
-    monkeypatch.setattr(answering, "LEAVING", 0.01)
+    monkeypatch.setattr(clients, "LEAVING", 0.01)
     async with rig(monkeypatch) as machine, trio.open_nursery() as nursery:
         machine.engine.patient = True
         leaving = trio.CancelScope()
@@ -407,7 +415,7 @@ async def test_a_cloud_that_is_lost_during_an_attempt_ends_no_connection(monkeyp
 
     async with rig(monkeypatch) as machine, machine.connected() as stub, trio.open_nursery() as nursery:
         machine.engine.patient = True
-        monkeypatch.setattr(answering, "_take_candidates", interrupted)
+        monkeypatch.setattr(clients, "_take_candidates", interrupted)
         nursery.start_soon(machine.offer)
         with trio.fail_after(LIMIT):
             await failed.wait()
@@ -461,7 +469,7 @@ async def test_a_client_of_our_own_dials_the_machine(monkeypatch: pytest.MonkeyP
 
 
 async def test_dialling_raises_the_error_of_the_cloud_or_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "MAX_CONNECTIONS", 0)
+    monkeypatch.setattr(clients, "MAX_CONNECTIONS", 0)
     async with rig(monkeypatch) as machine:
         for host, text in ((machine.part, "0 clients are connected"), ("rover", "host not preconfigured")):
             with pytest.raises(MachineError, match=text), trio.fail_after(LIMIT):

@@ -74,9 +74,13 @@ async def test_retries_of_a_resource_leave_it_unhealthy(autojump_clock: MockCloc
         await trio.sleep(2)
         since = _Since()
         first = facts(memory, since)
-        problems = len(memory.machine.status().config.problems)
-        assert first[0] == Health(ready=1, unhealthy=first[0].unhealthy, waiting=1, problems=problems)
-        assert first[1] == (1, first[0].unhealthy, 1, problems)
+        assert first[0] == Health(ready=1, unhealthy=2, waiting=1, problems=1)  # unhealthy: camera and wrong
+        assert first[1] == (1, 2, 1, 1)
+        shown = await memory.client().call("viam.robot.v1.RobotService", "", "get_machine_status")
+        reasons = {entry["name"].rpartition("/")[2]: entry["error"] for entry in shown["resources"]}
+        assert "/dev/video0 does not exist" in reasons["camera"]
+        assert "camera" in reasons["eye"], "why it waits"
+        assert reasons["other"] == ""
         before = Absent.attempts
         for _ in range(750):
             await trio.sleep(0.1)

@@ -206,6 +206,22 @@ async def test_refused_files_go_to_the_folders_own_failed_folder(
     assert left(other) == []
 
 
+@pytest.mark.parametrize("name", ["n" * 250 + ".txt", "\u00e4" * 127, "n" * 255, "x." + "s" * 250])
+async def test_files_with_the_longest_names(autojump_clock: MockClock, capture: Path, other: Path, name: str) -> None:
+    for folder in ("good", "bad"):
+        put(other / folder / name)
+    put(other / "failed" / "bad" / name[:247])  # refused before
+    cloud = FakeCloud()
+    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda item: "/bad/" in item.name)
+    async with syncing(capture, cloud, settings=both(other), today=today) as syncer:
+        await trio.sleep(30)
+        assert (syncer.sent.files, syncer.refused) == (1, 1)
+        assert len(cloud.calls) == 2, "none is uploaded again"
+    assert left(other) == []
+    refused = [path for path in (other / "failed" / "bad").iterdir() if path.suffix != ".reason"]
+    assert [path.read_bytes() for path in refused] == [b"x", b"x"]
+
+
 async def test_a_missing_dataset_delays_no_other_file(autojump_clock: MockClock, capture: Path, other: Path) -> None:
     put(other / "dataset=gone" / "a.txt")
     counted(capture, 3)

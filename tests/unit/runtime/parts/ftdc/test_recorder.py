@@ -14,6 +14,7 @@ import structlog.testing
 import trio
 import trio.testing
 
+from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNC_INTERVAL, WAITING, Diary, Recorder, folder_of
 from schema.document.machine import MachineDocument
@@ -310,7 +311,7 @@ async def test_the_error_for_a_user_without_a_home_names_the_option(
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", nowhere)
-    around = cast("PartContext", SimpleNamespace(sample=dict, environment={}))
+    around = cast("PartContext", SimpleNamespace(history=History(), sample=dict, environment={}))
     (node,) = Recorder(around).nodes(MachineDocument())
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:

@@ -9,7 +9,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from rpc.access.auth import API_KEY, Authenticator, Credential
+from rpc.access.auth import Authenticator, Credential
+from rpc.access.credential_types import API_KEY
 from rpc.access.guard import Guard
 from runtime.engine.calls.counts import Counts
 from runtime.server.memory import open_machine

@@ -12,7 +12,8 @@ import pytest
 import trio
 import trustme
 
-from rpc.access.auth import API_KEY, LOCATION_SECRET, Authenticator, Credential
+from rpc.access.auth import Authenticator, Credential
+from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.api.server.target import CallInfo
 from rpc.carrier import Identity, Peer
 from runtime.engine.calls.introduction import CLOUD, KEY, Introduction, is_requested, parse, reachable, this_computer

@@ -16,7 +16,6 @@ from runtime.parts.video import part, retry, source, streams
 from runtime.parts.video.names import camera_of, stream_names
 from runtime.parts.video.part import Video
 from runtime.server.parts import KINDS
-from schema.document.cloud import Cloud
 from schema.document.machine import MachineDocument
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, ResourceName
@@ -338,12 +337,12 @@ def test_streams_of_remotes_have_names_without_colons() -> None:
     assert "far+cam" in str(caught.value)
 
 
-async def test_machines_of_a_cloud_have_the_part_before_that_of_the_cloud() -> None:
-    without, managed = MachineDocument(), MachineDocument(cloud=Cloud(id="part", secret="x", app_address="https://c"))
+async def test_machines_with_webrtc_have_the_part_before_that_of_the_connections() -> None:
+    document = MachineDocument()
     kinds = list(KINDS)
-    assert kinds.index("video") < kinds.index("cloud")  # which owns the connections, and asks for it
-    assert [KINDS["video"].needed(document, Mock()) for document in (without, managed)] == [False, True]
+    assert kinds.index("video") < kinds.index("webrtc") < kinds.index("cloud")  # each asks for the one before
+    assert [KINDS["video"].needed(document, Mock(webrtc=webrtc)) for webrtc in (False, True)] == [False, True]
     async with scene() as here:
-        (node,) = here.video.nodes(managed)
+        (node,) = here.video.nodes(document)
         assert (node.name, node.run) == ("internal/video", here.video.run)
         assert KINDS["video"].path == f"{Video.__module__}:{Video.__qualname__}"

@@ -199,6 +199,9 @@ class MachineInMemory:
     def module_server(self) -> str:
         return "127.0.0.1:40001"
 
+    async def statistics(self, start: int, end: int, points: int) -> dict[str, Any]:
+        return {"from": start, "to": end, "points": points}
+
     async def ask_maintenance(self) -> None:
         """Do nothing: there is no maintenance sensor."""
 

@@ -68,7 +68,8 @@ def test_colors_are_named(sheet: Path) -> None:
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
 def test_nothing_moves_if_reduced_motion_is_requested(sheet: Path) -> None:
     calm = re.sub(r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", "", sheet.read_text(), flags=re.DOTALL)
-    assert not re.findall(r"\b(?:animation|transition)\b|scroll-behavior: smooth", calm)
+    moving = re.findall(r"\b(?:animation|transition)\b(?!: none !important)|scroll-behavior: smooth", calm)
+    assert moving == []  # a library may move what a sheet then stops
 
 
 def test_both_schemes_have_the_same_names() -> None:

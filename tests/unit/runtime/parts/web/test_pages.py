@@ -168,6 +168,7 @@ async def test_the_assets_that_pages_name_exist_and_may_be_kept() -> None:
         "/static/app.css",
         "/static/base.css",
         "/static/app.js",
+        "/static/call.js",
         "/static/morph.js",
         "/static/page.js",
         "/static/icon-degraded.svg",
@@ -249,6 +250,19 @@ async def test_logs_as_data_continue_where_the_last_answer_ended() -> None:
     second = (await browser.get(f"/logs.json?since={first['last']}")).json()
     assert [entry["message"] for entry in second["entries"]] == ["three"]
     assert (await browser.get("/logs.json?since=x", JSON)).status == 400
+
+
+async def test_statistics_have_a_page_and_numbers() -> None:
+    browser, _, _ = site()
+    page = await browser.get("/statistics")
+    assert 'data-island="plot"' in page.text
+    assert '"/statistics/series"' in page.text.replace("&#34;", '"')
+    asked = "/statistics/series?from=2026-01-31T12:00:00Z&to=2026-01-31T12:00:01.5&points=7"
+    assert (await browser.get(asked, JSON)).json() == {"from": 1769860800000, "to": 1769860801500, "points": 7}
+    hour = (await browser.get("/statistics/series", JSON)).json()
+    assert hour["to"] - hour["from"] == 3_600_000
+    for query in ("from=yesterday", "points=-1", "points=x", "from=2026-01-31&to=2026-01-30", "from=" + "9" * 99):
+        assert (await browser.get(f"/statistics/series?{query}", JSON)).status == 400, query
 
 
 async def test_status_and_resources_as_data() -> None:

@@ -167,9 +167,9 @@ def test_continuing_gives_the_same_weights(tmp_path: Path) -> None:
     shape = (12, 8, 8)
     data = fitting.Data(
         (chance.normal(size=(*shape, 3)).astype("float16"),),
-        chance.uniform(0, 0.9, (*shape, 2)).astype("float32"),
-        numpy.zeros((*shape, 4), "float32"),
-        numpy.ones(shape, "float32"),
+        [(Box(LABELS[number % 2], 0.1, 0.1, 0.3 + number / 20, 0.9),) for number in range(12)],
+        LABELS[:2],
+        8,
         numpy.ones(2, "float32"),
     )
     plan = fitting.Plan(4, 2)
@@ -197,8 +197,7 @@ def test_early_stopping() -> None:
     state, optimizer = fitting.State(weights, 0, dict(weights), -1.0, 0), network.Adam(numpy, weights)
     shape = (1, 8, 8)
     data = fitting.Data(
-        (numpy.zeros((*shape, 3), "float16"),), numpy.zeros((*shape, 1), "float32"),
-        numpy.zeros((*shape, 4), "float32"), numpy.zeros(shape, "float32"), numpy.ones(1, "float32"),
+        (numpy.zeros((*shape, 3), "float16"),), [()], ["a"], 8, numpy.ones(1, "float32")
     )  # fmt: skip
     values = iter([0.1, 0.3, *[0.2] * 50])
     epochs = list(fitting.fit(numpy, data, state, optimizer, 0, fitting.Plan(50, 1), lambda weights: next(values)))

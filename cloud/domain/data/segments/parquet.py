@@ -1,0 +1,167 @@
+"""Segments as Parquet files: writing, reading, and the bounds and sums of their columns. Blocking: for a thread."""
+
+from __future__ import annotations
+
+import io
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cloud.domain.data.segments.columns import KEYS, WHOLE, Columns, Kind, Row
+from schema.errors import ErrorKind, MachineError
+
+GROUP: Final = 5000  # rows of a row group, which are read together
+Position = tuple[int, int]
+"""Place of a reading in the order of its source: `requested` and `number`."""
+FIELD_ID: Final = b"PARQUET:field_id"  # by which a catalog knows a column
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the catalog says about a column, so that totals need no data. `total` is the sum of numbers."""
+
+    name: str
+    count: int  # of values
+    nulls: int
+    least: Any
+    greatest: Any
+    total: float | None
+
+
+def written(columns: Columns, ids: Sequence[int]) -> tuple[bytes, list[Summary]]:
+    """Return a segment as a file, and the summaries of its columns.
+
+    `ids` are the numbers of the columns in the catalog: of KEYS, of WHOLE, and of the fields. UNSUPPORTED without
+    pyarrow.
+    """
+    arrow, parquet = _libraries()
+    kinds = {Kind.BOOL: arrow.bool_(), Kind.NUMBER: arrow.float64(), Kind.TEXT: arrow.string()}
+    types = [*[arrow.int64()] * len(KEYS), arrow.string(), *(kinds[kind] for kind in columns.kinds.values())]
+    names = [*KEYS, WHOLE, *columns.kinds]
+    values = [*columns.keys.values(), columns.whole, *columns.fields.values()]
+    schema = arrow.schema(
+        [
+            arrow.field(name, type_, metadata={FIELD_ID: str(number).encode()})
+            for name, type_, number in zip(names, types, ids, strict=True)
+        ]
+    )
+    table = arrow.table([arrow.array(each, type_) for each, type_ in zip(values, types, strict=True)], schema=schema)
+    sink = io.BytesIO()
+    parquet.write_table(
+        table,
+        sink,
+        compression="zstd",
+        row_group_size=GROUP,
+        use_dictionary=[WHOLE, *columns.kinds],
+        column_encoding=dict.fromkeys(KEYS, "DELTA_BINARY_PACKED"),
+    )
+    return sink.getvalue(), [_summary(table, name) for name in names]
+
+
+def read(content: bytes) -> Columns:
+    """Return the columns of a segment. UNSUPPORTED without pyarrow."""
+    _, parquet = _libraries()
+    return _columns(parquet.read_table(io.BytesIO(content)))
+
+
+def between(
+    content: bytes, low: Position | None, high: Position | None, most: int | None = None, *, newest: bool = False
+) -> list[Row]:
+    """Return the readings of a segment of one source after `low` and before `high`, in order of their positions.
+
+    With `most`, the first ones, or with `newest` the last ones. Only row groups that have some are read.
+    """
+    _, parquet = _libraries()
+    file = parquet.ParquetFile(io.BytesIO(content))
+    rows: list[Row] = []
+    groups = list(_groups(file, low, high))
+    for group in reversed(groups) if newest else groups:
+        columns = _part(file.read_row_group(group), low, high, None if most is None else most - len(rows), newest)
+        part = list(columns.rows())
+        rows = part + rows if newest else rows + part
+        if most is not None and len(rows) >= most:
+            break
+    return rows
+
+
+def firsts(content: bytes, low: Position | None, high: Position | None, origin: int, step: int) -> list[Row]:
+    """Return the first reading of each step of time, counted from `origin`, of those after `low` and before `high`."""
+    _, parquet = _libraries()
+    file = parquet.ParquetFile(io.BytesIO(content))
+    chosen: dict[int, Row] = {}
+    for group in _groups(file, low, high):
+        table = file.read_row_group(group)
+        positions = _positions(table)
+        start, end = _bounds(positions, low, high)
+        places: list[int] = []
+        while start < end:
+            part = (positions[start][0] - origin) // step
+            places.append(start)
+            start = bisect_left(positions, (origin + (part + 1) * step, -1), start, end)
+        for row in _columns(table.take(places)).rows():
+            chosen.setdefault((row.requested - origin) // step, row)
+    return list(chosen.values())
+
+
+def _groups(file: Any, low: Position | None, high: Position | None) -> Iterator[int]:
+    """Yield the row groups that may have readings after `low` and before `high`."""
+    place = KEYS.index("requested")
+    for group in range(file.num_row_groups):
+        bounds = file.metadata.row_group(group).column(place).statistics
+        if (low is None or bounds.max >= low[0]) and (high is None or bounds.min <= high[0]):
+            yield group
+
+
+def _positions(table: Any) -> list[Position]:
+    return list(zip(table.column("requested").to_pylist(), table.column("number").to_pylist(), strict=True))
+
+
+def _bounds(positions: list[Position], low: Position | None, high: Position | None) -> tuple[int, int]:
+    start = 0 if low is None else bisect_right(positions, low)
+    return start, len(positions) if high is None else max(start, bisect_left(positions, high))
+
+
+def _part(table: Any, low: Position | None, high: Position | None, most: int | None, newest: bool) -> Columns:
+    start, end = _bounds(_positions(table), low, high)
+    if most is not None and end - start > most:
+        start, end = (end - most, end) if newest else (start, start + most)
+    return _columns(table.slice(start, end - start))
+
+
+def _columns(table: Any) -> Columns:
+    arrow, _ = _libraries()
+    kinds = {arrow.bool_(): Kind.BOOL, arrow.float64(): Kind.NUMBER, arrow.string(): Kind.TEXT}
+    columns = Columns({name: table.column(name).to_pylist() for name in KEYS})
+    columns.whole = table.column(len(KEYS)).to_pylist()
+    for place in range(len(KEYS) + 1, table.num_columns):
+        name = table.schema.field(place).name
+        columns.kinds[name] = kinds[table.schema.field(place).type]
+        columns.fields[name] = table.column(place).to_pylist()
+    return columns
+
+
+def _summary(table: Any, name: str) -> Summary:
+    import pyarrow.compute as compute
+
+    place = table.column_names.index(name)
+    values = table.column(place)
+    bounds = compute.min_max(values).as_py()
+    total = compute.sum(values).as_py() if str(values.type) == "double" else None
+    if total is not None and not math.isfinite(total):
+        total = None
+    return Summary(name, len(values) - values.null_count, values.null_count, bounds["min"], bounds["max"], total)
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise MachineError(
+            "segments need pyarrow, which is not installed with this cloud",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="install the extra `parquet`",
+        ) from None
+    return pyarrow, parquet

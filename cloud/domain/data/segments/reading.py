@@ -1,0 +1,259 @@
+"""Readings wherever they are: rows of the database, and segments. Everything that reads readings uses this.
+
+One transaction reads the rows and lists the segments, so each reading is in exactly one of them. The files are read
+afterwards: one that is replaced in the meantime stays in the store for days (`cloud.store.trash`). A position is the
+same in a row and in a segment, so pages continue whatever is sealed between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from cloud.blobs import Blobs
+from cloud.domain.data import readings
+from cloud.domain.data.files import Total
+from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
+from cloud.domain.data.pages import Page
+from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.segments.columns import Row
+from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
+from cloud.domain.data.segments.parquet import Position, between
+from cloud.domain.data.segments.sealing import Run, Transactions, missing_file
+from cloud.domain.data.sources import Source, by_numbers, tags_of
+from cloud.store.sql import Sql, Value
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+
+ScopeOf = Callable[[Sql], Scope]
+"""Function that returns what a caller may access, in the transaction that reads it."""
+
+_OF_SOURCES: Final = "FROM data_sources CROSS JOIN segments WHERE segments.source = data_sources.number"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Readings after `low` and before `high`."""
+
+    low: Position | None
+    high: Position | None
+
+    def holds(self, segment: Segment) -> bool:
+        """Return whether all readings of a segment are inside."""
+        return (self.low is None or segment.first > self.low) and (self.high is None or segment.last < self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What is needed to read segments: the file store, contents in memory, and a thread."""
+
+    blobs: Blobs
+    contents: Contents
+    run: Run[Any]
+
+    async def rows(
+        self, segment: Segment, within: Range, most: int | None = None, *, newest: bool = False, of: str = "a source"
+    ) -> list[Row]:
+        """Return readings of a segment in a range, see `between`; UNAVAILABLE if its file cannot be read."""
+        content = await self.content(segment, of)
+        rows: list[Row] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
+        return rows
+
+    async def content(self, segment: Segment, of: str = "a source") -> bytes:
+        """Return the file of a segment; UNAVAILABLE if it cannot be read."""
+        try:
+            return await self.contents.of(self.blobs, segment.blob)
+        except MachineError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                raise missing_file(of) from error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Segments that a page may need: those to read in any case, then others by the position of their next reading."""
+
+    always: Sequence[Segment]
+    ordered: Sequence[Segment]
+    within: Range
+    sources: dict[int, Source]
+    tags: dict[int, list[str]]
+
+
+class Readings:
+    """All readings that a caller may access."""
+
+    def __init__(self, store: Transactions, files: Files, scope: ScopeOf) -> None:
+        self.store = store
+        self.files = files
+        self.scope = scope
+
+    async def page(self, data_filter: DataFilter, page: Page) -> list[ReadingRecord]:
+        """Return a page of readings, ordered by capture time."""
+
+        def work(sql: Sql) -> tuple[list[ReadingRecord], _Listed]:
+            scope = self.scope(sql)
+            records = readings.query(sql, data_filter, scope, page)
+            return records, _listed(sql, data_filter, scope, page, records)
+
+        records, listed = await self.store.read(work)
+        if not listed.always and not listed.ordered:
+            return records
+        merged: list[tuple[Position, ReadingRecord | Row]] = [(readings.position(record), record) for record in records]
+        for segment in (*listed.always, *listed.ordered):
+            full = len(merged) == page.rows
+            if full and not _contributes(segment, merged[-1][0], listed, page):
+                continue
+            source = listed.sources[segment.source]
+            merged += (
+                ((row.requested, row.number), row)
+                for row in await self.files.rows(
+                    segment, listed.within, page.rows, newest=page.descending, of=_name(source)
+                )
+            )
+            merged.sort(key=lambda entry: entry[0], reverse=page.descending)
+            del merged[page.rows :]
+        return [entry if isinstance(entry, ReadingRecord) else _record(entry, listed) for _, entry in merged]
+
+    async def total(self, data_filter: DataFilter) -> Total:
+        """Return the number of matching readings, and the size of their JSON text.
+
+        All matching rows are read, and of each source the segments at the ends of the range.
+        """
+        within = range_of(data_filter)
+
+        def work(sql: Sql) -> tuple[Total, list[Segment]]:
+            scope = self.scope(sql)
+            total = readings.total(sql, data_filter, scope)
+            whole, partly = _totals(sql, conditions("segments", data_filter, scope), within)
+            return Total(total.count + whole.count, total.size + whole.size), partly
+
+        total, partly = await self.store.read(work)
+        count, size = total.count, total.size
+        for segment in partly:
+            rows = await self.files.rows(segment, within)
+            count, size = count + len(rows), size + sum(len(row.text) for row in rows)
+        return Total(count, size)
+
+
+def range_of(data_filter: DataFilter) -> Range:
+    """Return the range of a filter; numbers of readings are greater than -1."""
+    low = None if data_filter.start is None else (stored(data_filter.start), -1)
+    return Range(low, None if data_filter.end is None else (stored(data_filter.end), -1))
+
+
+def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | None = None) -> list[Segment]:
+    """Return segments that may have matching readings, at most `limit`."""
+    matching = conditions("segments", data_filter, scope)
+    condition, values = matching.both()
+    at_most, limit_values = ("", ()) if limit is None else (" LIMIT ?", (limit,))
+    rows = sql.rows(f"SELECT {COLUMNS} {_OF_SOURCES} AND {condition}{at_most}", *values, *limit_values)
+    return [segment_of(row) for row in rows]
+
+
+def _contributes(segment: Segment, last: Position, listed: _Listed, page: Page) -> bool:
+    """Return whether a segment may have readings before the last one of a full page."""
+    return segment.last > last if page.descending else segment.first < last
+
+
+def _listed(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page, records: Sequence[ReadingRecord]) -> _Listed:
+    """List the segments that a page may need, whose rows in the database are `records`.
+
+    Of those that begin after the page's start, each has at least one reading on the page or none: as many as the page
+    has rows are enough, in the order of their first (or, descending, their last) readings.
+    """
+    within = _within(range_of(data_filter), page, records)
+    matching = conditions("segments", data_filter, scope)
+    near, far = ("last", "first") if page.descending else ("first", "last")
+    start, end = (within.high, within.low) if page.descending else (within.low, within.high)
+    before, after = (">", "<") if page.descending else ("<", ">")
+    reaching, values = _compared(near, before, end)
+    always: list[Segment] = []
+    if start is not None:
+        around, around_values = _compared(near, f"{before}=", start)
+        beyond, beyond_values = _compared(far, after, start)
+        # A segment around the start may lie on both sides of the end, too.
+        always = _select(sql, matching, f"{around} AND {beyond}", (*around_values, *beyond_values), "")
+    following, following_values = _compared(near, after, start)
+    order = "DESC" if page.descending else "ASC"
+    ordered = _select(
+        sql,
+        matching,
+        f"{following} AND {reaching}",
+        (*following_values, *values),
+        f" ORDER BY segments.{near} {order}, segments.{near}_number {order} LIMIT ?",
+        page.rows,
+    )
+    numbers = {segment.source for segment in (*always, *ordered)}
+    return _Listed(always, ordered, within, by_numbers(sql, numbers), tags_of(sql, numbers) if numbers else {})
+
+
+def _within(range_: Range, page: Page, records: Sequence[ReadingRecord]) -> Range:
+    """Return the range of the readings that a page may have."""
+    low, high = range_.low, range_.high
+    last = readings.position(records[-1]) if len(records) == page.rows else None
+    if page.descending:
+        return Range(_greater(low, last), _lesser(high, page.after))
+    return Range(_greater(low, page.after), _lesser(high, last))
+
+
+def _greater(*bounds: Position | None) -> Position | None:
+    return max((bound for bound in bounds if bound is not None), default=None)
+
+
+def _lesser(*bounds: Position | None) -> Position | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _compared(name: str, operator: str, position: Position | None) -> tuple[str, tuple[Value, ...]]:
+    """Return condition and parameters for the first or last position of segments."""
+    if position is None:
+        return "1 = 1", ()
+    return f"(segments.{name}, segments.{name}_number) {operator} (?, ?)", position
+
+
+def _select(
+    sql: Sql, matching: Conditions, condition: str, values: tuple[Value, ...], order: str, *limit: int
+) -> list[Segment]:
+    both, both_values = matching.both()
+    rows = sql.rows(f"SELECT {COLUMNS} {_OF_SOURCES} AND {both} AND {condition}{order}", *both_values, *values, *limit)
+    return [segment_of(row) for row in rows]
+
+
+def _totals(sql: Sql, matching: Conditions, within: Range) -> tuple[Total, list[Segment]]:
+    """Return the total of all segments that are inside a range, and the segments that are partly inside."""
+    both, values = matching.both()
+    after, after_values = _compared("first", ">", within.low)
+    before, before_values = _compared("last", "<", within.high)
+    row = sql.row(
+        "SELECT COALESCE(SUM(segments.count), 0) AS count, COALESCE(SUM(segments.characters), 0) AS size "
+        f"{_OF_SOURCES} AND {both} AND {after} AND {before}",
+        *values,
+        *after_values,
+        *before_values,
+    )
+    assert row is not None
+    partly: list[Segment] = []
+    if within.low is not None or within.high is not None:
+        partly = _select(sql, matching, f"NOT ({after} AND {before})", (*after_values, *before_values), "")
+    return Total(int(row["count"]), int(row["size"])), partly
+
+
+def _record(row: Row, listed: _Listed) -> ReadingRecord:
+    return ReadingRecord(
+        number=row.number,
+        source_number=row.source,
+        source=listed.sources[row.source],
+        tags=tuple(listed.tags[row.source]),
+        requested=moment_of(row.requested),
+        received=moment_of(row.received),
+        synced=moment_of(row.synced),
+        text=row.text,
+    )
+
+
+def _name(source: Source) -> str:
+    return f"{source.machine}, {source.component} {source.method}"

@@ -1,0 +1,1 @@
+"""Clients of the machine that connect by WebRTC."""

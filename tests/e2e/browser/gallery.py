@@ -1,0 +1,251 @@
+"""Pictures of every page: `python -m tests.e2e.browser.gallery FOLDER [--scene NAME] [--page PART_OF_ITS_NAME]`.
+
+With `--weigh`, a line for each page instead: kilobytes of its first load with an empty cache, as transferred, those of
+scripts among them, and milliseconds until the page can be used (DOMContentLoaded).
+
+Each scene starts the programs with one kind of content: nothing, typical content, 200 machines, everything broken.
+Each page is drawn on a desktop and a phone, light and dark; the file is `SCENE-PAGE-SIZE-SCHEME.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import trio
+
+from tests.e2e.browser.chromium import browser
+from tests.e2e.browser.page import Page
+from tests.e2e.browser.signing import sign_in
+from tests.e2e.browser.test_walk import APP, SYNC, filled, publish
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.server.process import server
+
+BENCH: Final = Path(__file__).parents[3] / "examples" / "bench.json"
+SIZES: Final = {"desktop": (1440, 900), "phone": (390, 844), "wide": (2560, 1300)}
+SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"))
+MANY: Final = 200  # machines
+SETTLED: Final = 15.0  # seconds until a page shows everything
+GRAPH: Final = "document.querySelector('.graph a')"
+CARDS: Final = "document.querySelectorAll('[data-card]').length > 3"
+DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+_WEIGHT: Final = """
+(() => {
+  const page = performance.getEntriesByType("navigation")[0], rest = performance.getEntriesByType("resource")
+    .filter((each) => each.startTime < page.loadEventEnd + 100)
+    .filter((each) => !/[/](viam|live|data[/]series|statistics[/]series)/u.test(each.name));
+  const sum = (list) => list.reduce((size, each) => size + each.transferSize, 0);
+  const scripts = rest.filter((each) => /[.]js$/u.test(each.name));
+  return [page.transferSize + sum(rest), sum(scripts), page.domContentLoadedEventEnd];
+})()
+"""
+BROKEN: Final[Mapping[str, Any]] = {
+    "components": [
+        {"name": "left", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": "fast"}},
+        {"name": "eye", "api": "rdk:component:camera", "model": "webcam", "attributes": {"video_path": "/dev/no"}},
+        {"name": "arm", "api": "rdk:component:arm", "model": "acme:robots:arm"},
+        {
+            "name": "rover",
+            "api": "rdk:component:base",
+            "model": "wheeled",
+            "attributes": {"left": ["left"], "right": ["left"], "wheel_circumference_mm": 200, "width_mm": 300},
+        },
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """A browser that draws the pages of one scene into a folder."""
+
+    page: Page
+    folder: Path
+    scene: str
+    only: str  # part of the names of the pages to draw
+    weighed: bool
+
+    async def draw(self, name: str, url: str, ready: str = "true") -> None:
+        """Draw a page in every size and color scheme, once the expression `ready` is true."""
+        if self.only not in name:
+            return
+        if self.weighed:
+            await self._weigh(name, url, ready)
+            return
+        await self.page.goto(url)
+        await self.page.until(ready, limit=SETTLED)
+        for size, scheme in SHOTS:
+            await self.page.appearance(scheme)
+            width, height = SIZES[size]
+            await self.page.size(width, height, phone=size == "phone")
+            await self.page.until(DRAWN)
+            await self.page.screenshot(self.folder / f"{self.scene}-{name}-{size}-{scheme}.png")
+
+    async def _weigh(self, name: str, url: str, ready: str) -> None:
+        await self.page.call("Network.setCacheDisabled", cacheDisabled=True)
+        await self.page.goto(url)
+        await self.page.until(ready, limit=SETTLED)
+        total, scripts, usable = await self.page.evaluate(_WEIGHT)
+        print(f"| {name} | {total / 1000:.0f} | {scripts / 1000:.0f} | {usable:.0f} |", flush=True)
+
+
+async def nothing(gallery: Gallery, folder: Path) -> None:
+    """Draw the pages of an empty cloud."""
+    async with cloud(folder / "cloud") as running:
+        home = f"http://{running.address}"
+        await gallery.draw("login", home)
+        await sign_in(gallery.page, running)
+        await of_cloud(gallery, home)
+
+
+async def typical(gallery: Gallery, folder: Path) -> None:
+    """Draw the pages of a cloud with an object of each kind, and of the machine that joined it."""
+    async with cloud(folder / "cloud") as running:
+        part = await filled(running)
+        await publish(running, folder)
+        await measured(running, part["id"])
+        async with joined(running, folder, part, json.loads(BENCH.read_text())) as address:
+            home = f"http://{running.address}"
+            await sign_in(gallery.page, running)
+            await of_cloud(gallery, home)
+            await of_part(gallery, home, part["id"])
+            await log_in(gallery.page, f"http://{address}/", running.key)
+            await of_machine(gallery, f"http://{address}")
+
+
+async def many(gallery: Gallery, folder: Path) -> None:
+    """Draw the list of a cloud with 200 machines."""
+    async with cloud(folder / "cloud") as running:
+        async with running.client() as client:
+            for number in range(MANY):
+                await client.call(APP, "", "new_robot", name=f"press-{number:03}", location=running.facts["location"])
+        await sign_in(gallery.page, running)
+        await gallery.draw("machines", f"http://{running.address}/")
+
+
+async def broken(gallery: Gallery, folder: Path) -> None:
+    """Draw the pages of a machine of which nothing works."""
+    async with cloud(folder / "cloud") as running:
+        part = await filled(running)
+        async with joined(running, folder, part, BROKEN) as address:
+            home = f"http://{running.address}"
+            await sign_in(gallery.page, running)
+            await gallery.draw("machines", home)
+            await of_part(gallery, home, part["id"])
+            await log_in(gallery.page, f"http://{address}/", running.key)
+            await of_machine(gallery, f"http://{address}")
+
+
+SCENES: Final[Mapping[str, Callable[[Gallery, Path], Awaitable[None]]]] = {
+    "nothing": nothing,
+    "typical": typical,
+    "many": many,
+    "broken": broken,
+}
+
+
+async def of_cloud(gallery: Gallery, home: str) -> None:
+    """Draw the pages that each cloud has."""
+    await gallery.draw("machines", f"{home}/")
+    for name in ("fragments", "data", "datasets", "training", "triggers", "modules", "releases", "keys", "audit"):
+        await gallery.draw(name, f"{home}/{name}")
+    await gallery.draw("readings", f"{home}/data?view=readings")
+
+
+async def of_part(gallery: Gallery, home: str, part: str) -> None:
+    """Draw the pages of a machine in the cloud."""
+    await gallery.draw("machine", f"{home}/machines/{part}", GRAPH)
+    await gallery.draw("machine-control", f"{home}/machines/{part}/control", CARDS)
+    for name in ("statistics", "config", "history", "logs", "triggers", "connect"):
+        await gallery.draw(f"machine-{name}", f"{home}/machines/{part}/{name}")
+
+
+async def log_in(page: Page, home: str, key: tuple[str, str]) -> None:
+    """Log in to the machine's own pages with a key of the cloud."""
+    await page.goto(home)
+    await page.fill("[name=id]", key[0])
+    await page.fill("[name=key]", key[1])
+    await page.click("form button")
+    await page.until(GRAPH)
+
+
+async def of_machine(gallery: Gallery, home: str) -> None:
+    """Draw the pages that a machine serves itself."""
+    await gallery.draw("own-overview", f"{home}/", GRAPH)
+    await gallery.draw("own-control", f"{home}/control", CARDS)
+    await gallery.draw("own-statistics", f"{home}/statistics", "document.querySelector('.charts canvas')")
+    await gallery.draw("own-logs", f"{home}/logs")
+    await gallery.page.goto(f"{home}/")
+    for kind in ("base", "camera"):
+        link = await gallery.page.evaluate(f"document.querySelector('a[href*=\":{kind}/\"]')?.href || ''")
+        if link:
+            await gallery.draw(f"own-{kind}", link)
+
+
+@asynccontextmanager
+async def joined(
+    running: CloudProcess, folder: Path, part: Mapping[str, Any], document: Mapping[str, Any]
+) -> AsyncIterator[str]:
+    """Run a machine of the cloud with a configuration, and yield the address of its port."""
+    async with running.client() as client:
+        text = json.dumps(document)
+        await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
+    (folder / "machine").mkdir()
+    credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
+    async with server(folder / "machine", {"cloud": credentials}, "-disable-mdns") as machine:
+        yield machine.address
+
+
+async def measured(running: CloudProcess, part: str) -> None:
+    """Upload a day of temperatures."""
+    start = datetime.now(UTC) - timedelta(days=1)
+    readings = [
+        {
+            "metadata": {"time_requested": start + timedelta(minutes=minute)},
+            "struct": {
+                "readings": {
+                    "temperature": round(21 + 3 * math.sin(minute / 230) + math.sin(minute * 7) / 5, 2),
+                    "humidity": round(48 - 5 * math.sin(minute / 230), 1),
+                }
+            },
+        }
+        for minute in range(1440)
+    ]
+    metadata = {"part_id": part, "component_name": "climate", "method_name": "Readings", "type": "TABULAR_SENSOR"}
+    async with running.client() as client:
+        await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=readings)
+
+
+async def draw(
+    folder: Path, scenes: Mapping[str, Callable[[Gallery, Path], Awaitable[None]]], options: argparse.Namespace
+) -> None:
+    """Draw pages of scenes into a folder."""
+    for scene, run in scenes.items():
+        with TemporaryDirectory(dir="/dev/shm") as temporary:
+            async with browser(Path(temporary)) as page:
+                page.expect(".")
+                await run(Gallery(page, folder, scene, options.page, options.weigh), Path(temporary))
+
+
+def main() -> None:
+    """Draw the pages that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scene", choices=SCENES)
+    parser.add_argument("--page", default="", help="only pages with this in their name")
+    parser.add_argument("--weigh", action="store_true", help="print the weight of each page instead")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    scenes = {options.scene: SCENES[options.scene]} if options.scene else SCENES
+    trio.run(draw, options.folder, scenes, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+// The looks of every view of JSON, with the colors of base.css.
+import { EditorView } from '@codemirror/view';
+
+export const looks = EditorView.theme({
+  '&': { color: 'var(--ink)', backgroundColor: 'var(--paper)', fontSize: '13px' },
+  '&.cm-focused': { outline: 'none' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '20px' },
+  '.cm-content': { padding: '8px 0', caretColor: 'var(--ink)' },
+  '.cm-cursor': { borderLeftColor: 'var(--ink)' },
+  '.cm-gutters': { backgroundColor: 'var(--raised)', color: 'var(--muted)', border: '0', borderRight: '1px solid var(--line)' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in srgb, var(--ink) 5%, transparent)' },
+  '.cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': { backgroundColor: 'color-mix(in srgb, var(--focus) 26%, transparent)' },
+  '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'color-mix(in srgb, var(--focus) 22%, transparent)' },
+  '.cm-foldPlaceholder': { backgroundColor: 'var(--raised)', color: 'var(--muted)', borderColor: 'var(--strong-line)' },
+  '.cm-tooltip, .cm-panels': { backgroundColor: 'var(--paper)', color: 'var(--ink)', border: '1px solid var(--strong-line)' },
+  '.cm-tooltip': { borderRadius: '6px', boxShadow: '0 6px 20px rgb(0 0 0 / 18%)', overflow: 'hidden' },
+  '.cm-panels.cm-panels-bottom': { border: '0', borderTop: '1px solid var(--line)' },
+  '.cm-panel.cm-search': { padding: '0.5rem 2rem 0.5rem 0.6rem', fontFamily: 'var(--sans)' },
+  '.cm-panel.cm-search label': { fontSize: '13px' },
+  '.cm-textfield, .cm-button': { font: 'inherit', fontSize: '13px', backgroundImage: 'none', backgroundColor: 'var(--paper)', color: 'var(--ink)', border: '1px solid var(--field)', borderRadius: '6px', minHeight: '32px' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', maxHeight: '15rem', minWidth: 'min(20rem, 80vw)' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '0.25rem 0.5rem' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--raised)', color: 'var(--ink)', boxShadow: 'inset 2px 0 0 var(--focus)' },
+  '.cm-completionDetail': { color: 'var(--muted)', fontStyle: 'normal', fontFamily: 'var(--sans)' },
+  '.cm-completionMatchedText': { textDecoration: 'none', fontWeight: '650' },
+  '.cm-tooltip.cm-completionInfo': { fontFamily: 'var(--sans)', padding: '0.4rem 0.6rem', maxWidth: '22rem' },
+  '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--unhealthy) 1.5px', textUnderlineOffset: '3px', textDecorationSkipInk: 'none' },
+  '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline wavy var(--removing) 1.5px', textUnderlineOffset: '3px', textDecorationSkipInk: 'none' },
+  // The marks are pictures in data: addresses, which the content policy forbids: draw them with shapes.
+  '.cm-gutter-lint': { width: '1.1em' },
+  '.cm-lint-marker': { width: '8px', height: '8px', margin: '6px 4px', borderRadius: '50%', backgroundColor: 'var(--removing)' },
+  '.cm-lint-marker-error, .cm-lint-marker-warning': { content: 'normal' },
+  '.cm-lint-marker-error': { backgroundColor: 'var(--unhealthy)', borderRadius: '0', transform: 'rotate(45deg)' },
+  '.cm-diagnostic': { fontFamily: 'var(--sans)', whiteSpace: 'normal', maxWidth: '30rem' },
+  '.cm-diagnostic-error': { borderLeftColor: 'var(--unhealthy)' },
+  '.cm-diagnostic-warning': { borderLeftColor: 'var(--removing)' },
+  '@media (max-width: 46rem)': { '&': { fontSize: '16px' }, '.cm-scroller': { lineHeight: '24px' } },
+});
