@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from tests.e2e.harness import Server
+from tests.processes import running
 
 LIMIT = 60.0  # seconds; more than the 10 s between two reads of the sensor
 WINDOW = {"sensor_name": "rdk:component:sensor/door", "maintenance_allowed_key": "open"}
@@ -162,11 +163,8 @@ def test_a_sensor_of_a_module(tmp_path: Path) -> None:
         server.write(document(2, entry, modules=modules))
         until(lambda: "says open is false" in pending(server))
         assert server.process is not None
-        module = next(
-            child
-            for child in psutil.Process(server.process.pid).children(recursive=True)
-            if "door_module" in " ".join(child.cmdline())
-        )
+        children = psutil.Process(server.process.pid).children(recursive=True)
+        (module,) = (child for child in children if child.pid in running("door_module"))
         module.send_signal(signal.SIGSTOP)
         try:
             begin = time.monotonic()

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 import trio
 
+from tests.processes import command_lines
 from training.engine.local import LocalEngine
 from training.engine.port import MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log
@@ -75,13 +76,8 @@ def isolates(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def processes_of(folder: Path) -> list[int]:
-    processes = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if str(folder).encode() in command and b"LocalEngine" not in command:
-                processes.append(int(entry.name))
-    return processes
+    return [
+        process
+        for process, command in command_lines()
+        if process != os.getpid() and str(folder).encode() in command and b"LocalEngine" not in command
+    ]

@@ -24,7 +24,7 @@ import tarfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +39,7 @@ from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.training.test_loop import labelled, part_of, script_archive, with_sdk
 from tests.postgresql import QUICK, cluster
+from tests.processes import command_lines
 
 TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
@@ -159,12 +160,7 @@ class Kills:
         await trio.sleep(self._random.random() * WAIT)  # the moment is what is tried
         victim = victim or self._random.choices(list(VICTIMS), list(VICTIMS.values()))[0]
         programs = {job: sorted(processes) for job, processes in self._processes().items() if len(processes) >= 3}
-        if victim != "cloud" and programs:
-            subject = self._random.choice(sorted(programs))
-            around, *_, program = programs[subject]
-            self._victims.setdefault(subject, set()).add(victim)
-            os.kill(program if victim == "program" else around, signal.SIGKILL)
-        else:
+        if victim == "cloud" or not programs or not self._kill_process(programs, victim):
             victim = "cloud"
             for subject in self._jobs:
                 self._victims.setdefault(subject, set()).add(victim)
@@ -175,17 +171,24 @@ class Kills:
         self.say(f"{number:4} killed the {victim} with {len(programs)} programs running")
         return victim
 
+    def _kill_process(self, programs: Mapping[str, Sequence[int]], victim: str) -> bool:
+        """Kill a process of one of the jobs; return False if it has ended in the meantime."""
+        subject = self._random.choice(sorted(programs))
+        around, *_, program = programs[subject]
+        try:
+            os.kill(program if victim == "program" else around, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        self._victims.setdefault(subject, set()).add(victim)
+        return True
+
     def _processes(self) -> dict[str, list[int]]:
         """Return the processes of each job: the one around the program, its child, and the program."""
         processes: dict[str, list[int]] = {}
-        for entry in Path("/proc").iterdir():
-            try:
-                command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            except OSError:
-                continue
+        for process, command in sorted(command_lines()):
             for subject in self._jobs:
                 if f"{self.folder}/data/training/{subject}/".encode() in command:
-                    processes.setdefault(subject, []).append(int(entry.name))
+                    processes.setdefault(subject, []).append(process)
         return processes
 
     async def _check(self) -> None:

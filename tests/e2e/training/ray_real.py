@@ -26,6 +26,7 @@ import trio
 from rpc.api.client import ApiClient
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.training.test_loop import LABELS, labelled, part_of, script_archive, with_sdk
+from tests.processes import command_lines
 
 TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
@@ -319,8 +320,7 @@ def run(command: str) -> None:
 def programs() -> dict[bytes, int]:
     """Return how many training programs of each job run."""
     counts: dict[bytes, int] = {}
-    for entry in Path("/proc").iterdir():
-        command = command_of(int(entry.name)) if entry.name.isdigit() else b""
+    for _, command in command_lines():
         if b"model.training" in command and b"machine-training/" in command:
             job = command.partition(b"machine-training/")[2].partition(b"/")[0]
             counts[job] = counts.get(job, 0) + 1

@@ -139,9 +139,9 @@ async def test_errors_have_types(world: World) -> None:
             with pytest.raises(training.SubmissionRefused) as refused:
                 await client.submit_training_job(world.organization, world.dataset, "m", tags=["ok", "bad"])
             assert refused.value.missing == (
-                "2 of 3 pictures are labelled, 1 too few",
-                "the label 'ok' has 2 pictures, 8 too few",
-                "the label 'bad' has 0 pictures, 10 too few",
+                "2 of 3 pictures are labelled, 1 more needed",
+                "the label 'ok' has 2 pictures, 8 more needed",
+                "the label 'bad' has 0 pictures, 10 more needed",
             )
             fail = await client.submit_custom_training_job(
                 world.organization, world.dataset, world.script, "1", "parts", "1", {"do": "fail"}
@@ -277,7 +277,7 @@ async def test_a_refused_submission_lists_everything_that_is_missing(world: Worl
     said = await world.terminal(
         "train", "submit", "parts-pictures", "parts", "--label", "ok", "--label", "bad", status=1
     )
-    assert "  the label 'ok' has 2 pictures, 8 too few\n  the label 'bad' has 0 pictures, 10 too few\n" in said
+    assert "  the label 'ok' has 2 pictures, 8 more needed\n  the label 'bad' has 0 pictures, 10 more needed\n" in said
     unknown = await world.terminal("train", "submit", "nothing", "parts", "--label", "ok", status=1)
     assert "there is no dataset 'nothing': use one of 'parts-pictures'" in unknown
     wrong = ("train", "submit-custom", "parts-pictures", "parts", "--script", world.script, "--arg", "do")

@@ -70,7 +70,7 @@ async def trained(client: ViamClient, organization: str, part: str) -> None:
     job = await training.submit_training_job(
         organization, dataset, "discs", "1", ModelType.MODEL_TYPE_OBJECT_DETECTION, ["disc"]
     )
-    metadata = await ended(training, job, 2 * PATIENCE)  # a detector takes half a minute of the processor
+    metadata = await ended(training, job, 6 * PATIENCE)  # a detector takes 80 seconds of the processor
     assert metadata.status == TrainingStatus.TRAINING_STATUS_COMPLETED, (metadata, await log_of(training, job))
 
 
@@ -104,6 +104,7 @@ async def best_box(client: ApiClient, image: bytes) -> Edges:
             return float(x_min), float(y_min), float(x_max), float(y_max)
 
 
+@pytest.mark.limit(900)
 async def test_from_boxes_to_a_detector_on_a_machine(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, running.client() as owner:
         organization, part = running.facts["organization"], await part_of(running)

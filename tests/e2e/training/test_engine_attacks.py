@@ -15,6 +15,7 @@ import trio
 
 from support.foreign.remove import remove
 from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, run  # noqa: F401 - a fixture
+from tests.processes import running
 from training.engine import local, lock
 from training.engine.local import ROOT, LocalEngine
 from training.engine.port import MIB, Order, Outcome
@@ -100,7 +101,7 @@ async def test_checkpoints_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         await ran.printed.wait()
         if end == "with the process around it":
             await _saved(order)
-            os.kill(_around(order), signal.SIGKILL)
+            os.kill(running(order.folder / "plan.json")[0], signal.SIGKILL)  # the first is the process around it
         else:
             nursery.cancel_scope.cancel()
     assert (order.checkpoints / "step").read_text() == "7"
@@ -110,19 +111,9 @@ async def test_checkpoints_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 async def _saved(order: Order) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not (order.checkpoints / "step").exists():  # noqa: ASYNC110 - no event of another process
             await trio.sleep(0.05)
-
-
-def _around(order: Order) -> int:
-    """Return the process around the program: the first that has the plan as its argument."""
-    word = str(order.folder / "plan.json").encode()
-    return min(
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and word in (entry / "cmdline").read_bytes()
-    )
 
 
 ENGINE: Final = """
@@ -143,7 +134,7 @@ trio.run(LocalEngine(python=sys.executable).run, order, sink)
 async def test_checkpoints_survive_the_engine(tmp_path: Path) -> None:
     """They are copied before the lock is free, so before another engine takes the job."""
     _start_and_kill_an_engine(tmp_path)
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not lock.ended(tmp_path):  # noqa: ASYNC110 - no event of another process
             await trio.sleep(0.01)
     assert (tmp_path / "job" / "checkpoints" / "step").read_text() == "7"

@@ -20,6 +20,7 @@ import trio
 from schema.errors import MachineError
 from tests.e2e.training.engine import Ran, isolates  # noqa: F401 - a fixture
 from tests.e2e.training.wheels import add_wheel, digest, url
+from tests.processes import command_lines
 from training.engine import lock
 from training.engine.local import ROOT, LocalEngine
 from training.engine.port import MIB, Order, Outcome
@@ -266,7 +267,7 @@ async def test_an_index_that_hangs(tmp_path: Path, hanging: Hanging) -> None:
 
 async def test_a_cancelled_installation_leaves_nothing(tmp_path: Path, hanging: Hanging) -> None:
     maker = environments(tmp_path, hanging[0])
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run, maker, job(tmp_path, {"requirements.txt": "greeting\n"}))
             await hanging[1].receive()
@@ -315,7 +316,7 @@ async def test_a_cloud_that_is_killed_half_way(tmp_path: Path, index: Path, hang
     process.kill()
     await process.wait()
     held = lock.path_of(tmp_path, "engine").open()
-    with trio.fail_after(20):  # the process around uv holds the lock until uv has ended
+    with trio.fail_after(60):  # the process around uv holds the lock until uv has ended
         await trio.to_thread.run_sync(partial(fcntl.flock, held, fcntl.LOCK_EX), abandon_on_cancel=True)
     held.close()
     assert processes_of(tmp_path) == []
@@ -331,16 +332,7 @@ async def test_a_cloud_that_is_killed_half_way(tmp_path: Path, index: Path, hang
 
 def processes_of(folder: Path) -> list[bytes]:
     """Return the command lines of processes of uv, and of those around it."""
-    commands = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if str(folder / "environments").encode() in command:
-                commands.append(command)
-    return commands
+    return [command for _, command in command_lines() if str(folder / "environments").encode() in command]
 
 
 @asynccontextmanager

@@ -125,7 +125,7 @@ async def test_from_pictures_to_a_vision_service(tmp_path: Path) -> None:
         async def train(client: ViamClient) -> tuple[Any, list[str]]:
             training = client.ml_training_client
             dataset = await labelled(client, organization, part["id"])
-            with pytest.raises(GRPCError, match="'blue' has 0 pictures, 10 too few") as caught:
+            with pytest.raises(GRPCError, match="'blue' has 0 pictures, 10 more needed") as caught:
                 await training.submit_training_job(
                     organization,
                     dataset,

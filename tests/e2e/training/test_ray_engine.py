@@ -18,6 +18,7 @@ import pytest
 import trio
 import trio.lowlevel
 
+from tests.processes import running
 from tests.ray_cluster import TOKEN, cluster
 from tests.ray_cluster import Cluster as RayCluster
 from training.engine.port import MIB, Bounds, Order, Outcome
@@ -78,15 +79,7 @@ class World:
 
     def programs(self) -> list[int]:
         """Return the processes of the job."""
-        processes = []
-        for entry in Path("/proc").iterdir():
-            try:
-                command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            except OSError:
-                continue
-            if b"model.training" in command and str(self.folder).encode() in command:
-                processes.append(int(entry.name))
-        return processes
+        return running("model.training", self.folder)
 
 
 @asynccontextmanager
@@ -191,20 +184,9 @@ async def test_a_program_ends_without_a_sign_of_life(tmp_path: Path) -> None:
 
 async def test_background_processes_end_with_their_program(tmp_path: Path) -> None:
     async with opened(tmp_path) as world:
-        before = set(_daemons())
+        before = set(running("print('daemon'"))
         await world.run(world.order("daemon"))
-        assert set(_daemons()) == before
-
-
-def _daemons() -> list[int]:
-    daemons = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and b"print('daemon'" in (entry / "cmdline").read_bytes():
-                daemons.append(int(entry.name))
-        except OSError:
-            continue
-    return daemons
+        assert set(running("print('daemon'")) == before
 
 
 def _parents(process: int) -> list[int]:
