@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
+    "readings": "a real call, GetReadings, against grpclib and grpcio: 1, 2 and 10 connections, gRPC-Web",
     "modules": "calls to resources of modules, against resources of the server and a proxy on grpcio.aio",
     "logs": "log lines with rules and deduplication against the standard library's logging",
     "hal": "I2C, GPIO and serial lines against the raw libraries",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from time import perf_counter
 from typing import Final
 
 import trio
@@ -34,9 +35,6 @@ from rpc.silence import catch_up
 from rpc.turns import Flow
 
 _log = logging.getLogger("rpc.http2")
-
-CALLS_A_TURN: Final = 1
-"""Requests that a connection starts in one turn. More reduces overhead, fewer reduces the delay of others."""
 
 _RESPONSE: Final = hpack.encode([(":status", "200"), ("content-type", "application/grpc")])
 _STATUS: Final = tuple(hpack.encode_field("grpc-status", str(status.value)) for status in Status)
@@ -127,18 +125,22 @@ class ServerConnection(Connection):
     # Requests
 
     async def _handle(self, reader: FrameReader, data: bytes) -> None:
-        """Handle received bytes; if there are other connections, start `CALLS_A_TURN` calls in each turn."""
-        turns = self.core.turns
+        """Handle received bytes; if there are other connections, start `Turns.calls` calls in each turn."""
+        turns, flow = self.core.turns, self.flow
         if self.core.alone:
             reader.feed(data)
             return
         more = True
         while more and not self.closed:
-            await turns.begin(self.flow)
+            await turns.begin(flow)
+            began, seen = perf_counter(), 0
+            most = turns.calls(flow, began)
             try:
-                more = reader.feed(data, CALLS_A_TURN + 1)
+                seen = reader.feed(data, most)
             finally:
                 await turns.end()
+            more, single = seen > most, seen == 1 and bool(data)
+            turns.measured(flow, began, perf_counter() - began, calls=min(seen, most), full=more, single=single)
             data = b""
 
     def on_headers(self, sid: int, block: bytes, end: bool) -> None:

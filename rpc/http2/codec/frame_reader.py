@@ -84,13 +84,14 @@ class FrameReader:
         self._block_size = 0
         self._continuations = 0
 
-    def feed(self, data: bytes, most: int = 0) -> bool:
-        """Parse all complete frames, but stop before HEADERS number `most`; True if stopped there.
+    def feed(self, data: bytes, most: int = -1) -> int:
+        """Parse all complete frames, but stop before HEADERS beyond the first `most`; -1 means no limit.
 
-        `most` of 0 means no limit. Raises ConnectionFault if the peer broke a rule; then feed no more data.
+        Returns the number of HEADERS, including those before which it stopped: more than `most` if it stopped.
+        Raises ConnectionFault if the peer broke a rule; then feed no more data.
         """
         buffer = self._rest + data if self._rest else data
-        position, size, stopped = 0, len(buffer), False
+        position, size, seen = 0, len(buffer), 0
         max_frame = self._limits.max_frame
         on_data = self._sink.on_data
         while size - position >= HEAD:
@@ -113,15 +114,15 @@ class FrameReader:
                 else:
                     on_data(sid, buffer[start:position], length, bool(flags & END_STREAM))
             elif kind == HEADERS:
-                if most == 1:
-                    position, stopped = start - HEAD, True
+                seen += 1
+                if seen - 1 == most:
+                    position = start - HEAD
                     break
-                most -= 1
                 self._headers(sid, flags, buffer, start, position)
             else:
                 self._other(kind, flags, sid, buffer[start:position])
         self._rest = buffer[position:] if position else buffer
-        return stopped
+        return seen
 
     def _headers(self, sid: int, flags: int, buffer: bytes, start: int, end: int) -> None:
         if not sid:

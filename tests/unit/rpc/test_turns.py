@@ -14,7 +14,7 @@ from rpc.call import ServerCore
 from rpc.http2.codec import frames
 from rpc.http2.codec.frame_reader import FrameReader
 from rpc.http2.server import serve_http2
-from rpc.turns import Flow, Turns
+from rpc.turns import INTERACTIVE, MOST_CALLS, SHORT, Flow, Turns
 from tests.unit.rpc.echo import EchoService
 from tests.unit.rpc.h2_peer import H2Client
 from tests.unit.rpc.http2.test_against_h2 import message, request
@@ -76,6 +76,48 @@ async def test_a_turn_that_is_cancelled_goes_on_to_the_next() -> None:
     assert had == [True]
 
 
+def test_short_turns_start_more_calls_and_a_long_turn_starts_at_one_again() -> None:
+    turns, flow = Turns(), Flow()
+
+    def turn(seconds: float, *, full: bool) -> int:
+        turns.measured(flow, 0, seconds, calls=flow.calls, full=full, single=False)
+        return turns.calls(flow, 0)
+
+    assert turns.calls(flow, 0) == 1
+    assert turn(SHORT / 4, full=False) == 1  # all its calls have begun
+    assert [turn(SHORT / 4, full=True) for _ in range(5)] == [2, 4, 8, MOST_CALLS, MOST_CALLS]
+    assert turn(SHORT * 0.75, full=True) == MOST_CALLS
+    assert turn(SHORT * 1.01, full=True) == 1
+
+
+def test_a_single_call_of_another_connection_ends_turns_with_several() -> None:
+    turns, hog, guest = Turns(), Flow(), Flow()
+    hog.calls = MOST_CALLS
+    turns.measured(guest, 10, 0, calls=1, full=False, single=True)
+    assert [turns.calls(hog, now) for now in (10, 10 + INTERACTIVE, 10.01 + INTERACTIVE)] == [1, 1, MOST_CALLS]
+
+
+async def test_calls_of_a_turn_count_for_the_order() -> None:
+    """Between two turns of eight calls, each of the other connections has eight turns of one call."""
+    turns, order = Turns(), []
+    hog = Flow()
+    hog.calls = MOST_CALLS
+
+    async def user(name: str, flow: Flow, times: int) -> None:
+        for _ in range(times):
+            await turns.begin(flow)
+            order.append(name)
+            await turns.end()
+            turns.measured(flow, 0, SHORT, calls=flow.calls, full=True, single=False)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(user, "hog", hog, 3)
+        for _ in range(2):
+            nursery.start_soon(user, "guest", Flow(), 20)
+    first, second, third = (index for index, name in enumerate(order) if name == "hog")
+    assert (second - first, third - second) == (2 * MOST_CALLS + 1, 2 * MOST_CALLS + 1), order
+
+
 @given(st.integers(1, 6), st.lists(st.integers(1, 30), max_size=20))
 def test_frames_read_in_portions_are_the_same_frames(most: int, cuts: list[int]) -> None:
     parts = []
@@ -91,7 +133,7 @@ def test_frames_read_in_portions_are_the_same_frames(most: int, cuts: list[int])
         data, position = whole[position : position + cut], position + cut
         while True:
             before = len(portions.events)
-            more = reader.feed(data, most + 1)
+            more = reader.feed(data, most) > most
             assert sum(event[0] == "headers" for event in portions.events[before:]) <= most
             data = b""
             if not more:
