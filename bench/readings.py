@@ -39,6 +39,7 @@ from runtime.engine.resource import Extra, Value, model
 
 SCENARIOS: Final = (  # protocol, connections, calls at once on each
     ("native", 1, 1),
+    ("native", 1, 16),
     ("native", 1, 64),
     ("native", 2, 32),
     ("native", 10, 8),
@@ -327,7 +328,7 @@ class WebLoad:
         self.socket.sendall(self.request)
 
 
-LOADS: Final = {"native": NativeLoad, "web": WebLoad}
+LOADS: Final[Mapping[str, type[NativeLoad] | type[WebLoad]]] = {"native": NativeLoad, "web": WebLoad}
 
 
 def load(pid: int, port: int, scenario: tuple[str, int, int], seconds: float) -> tuple[float, float]:
@@ -346,7 +347,7 @@ def load(pid: int, port: int, scenario: tuple[str, int, int], seconds: float) ->
 
     def spent() -> float:
         times = server.cpu_times()
-        return times.user + times.system
+        return float(times.user + times.system)
 
     until(time.perf_counter() + WARM)
     ended, begin, used = sum(item.ended for item in loads.values()), time.perf_counter(), spent()
@@ -356,7 +357,7 @@ def load(pid: int, port: int, scenario: tuple[str, int, int], seconds: float) ->
     for item in loads.values():
         item.socket.close()
     poll.close()
-    return used / ended * 1e6, ended / took
+    return float(used / ended * 1e6), ended / took
 
 
 def name_of(scenario: tuple[str, int, int]) -> str:

@@ -299,6 +299,11 @@ class ServerCall:
     # For carriers
 
     @property
+    def streaming(self) -> bool:
+        """Whether the method has several replies."""
+        return self._streaming
+
+    @property
     def max_message(self) -> int:
         """Maximum bytes of one request message."""
         return self._inbox.max_message

@@ -22,8 +22,8 @@ SHORT: Final = 0.002
 """Seconds that a turn may take. After a longer turn, a connection starts one call at a time again."""
 
 INTERACTIVE: Final = 0.1
-"""Seconds after a turn with a single call, for which somebody probably waits, in which all connections start one call at
-a time: otherwise the p99 of such calls is up to six times as long as alone, see `bench/fairness.py`.
+"""Seconds after a turn with a single call, for which a person may wait, in which all connections start one call
+at a time: otherwise the p99 of such calls is up to six times as long as alone, see `bench/fairness.py`.
 """
 
 

@@ -8,7 +8,8 @@ white space around names, and a target whose host differs from the Host field.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from rpc.carrier import Headers
@@ -43,17 +44,23 @@ class Head:
     version: str  # "1.0" or "1.1"
     host: str  # "" only in HTTP/1.0
     fields: Headers
+    first: Mapping[str, str] = field(init=False, compare=False)  # of each name, the first value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", dict(reversed(self.fields)))
 
     def get(self, name: str) -> str:
         """Return the value of the first field `name`, "" if absent."""
-        return next((value for field, value in self.fields if field == name), "")
+        return self.first.get(name, "")
 
     def tokens(self, name: str) -> set[str]:
         """Return the comma-separated tokens of all fields `name`, lower-case."""
+        if name not in self.first:
+            return set()
         return {
             word.strip().lower()
-            for field, value in self.fields
-            if field == name
+            for key, value in self.fields
+            if key == name
             for word in value.split(",")
             if word.strip()
         }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -91,7 +93,7 @@ class Wire(trio.abc.Stream):
 
 
 class Outbox:
-    """Write queue of a wire, emptied by a separate task.
+    """Write queue of a wire, emptied by a separate task; a plain socket takes bytes at once if it has room.
 
     Tasks that queue bytes may be cancelled at any time; queued bytes are written completely, so the stream is never
     interrupted inside a frame. When the wire fails, `run` calls `failed` and returns.
@@ -99,6 +101,7 @@ class Outbox:
 
     def __init__(self, wire: Wire, failed: Callable[[], None]) -> None:
         self._wire = wire
+        self._fd = wire.stream.socket.fileno() if isinstance(wire.stream, trio.SocketStream) else -1
         self._failed = failed
         self._queue: list[bytes] = []
         self._size = 0  # queued and being written
@@ -108,10 +111,18 @@ class Outbox:
 
     def put(self, data: bytes) -> None:
         """Queue `data`; discarded if the wire has failed."""
+        if not self._size and self._fd >= 0 and not self.broken and data:
+            with suppress(OSError):  # it has no room or has failed: `run` finds out
+                data = data[os.write(self._fd, data) :]
         if data and not self.broken:
             self._queue.append(data)
             self._size += len(data)
             self._wake.set()
+
+    @property
+    def empty(self) -> bool:
+        """Whether all bytes are written."""
+        return not self._size
 
     async def below(self, size: int) -> None:
         """Wait until at most `size` bytes are unwritten or the wire has failed. Always a checkpoint."""

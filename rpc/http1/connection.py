@@ -1,17 +1,18 @@
 """HTTP/1.1 connection of the port: gRPC-Web calls, pages and WebSockets, one request at a time.
 
-`rpc.http.head` validates each request head before h11, which keeps the state of the message. Pipelined requests, which
-arrive before the response to the previous request, are not served; that response closes the connection.
+`rpc.http.head` reads the heads of requests, `rpc.http1.framing` the rest of a message. Pipelined requests, which arrive
+before the response to the previous request, are not served; that response closes the connection.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import Final
 
-import h11
 import trio
 
 from rpc.access.admission import Ticket
@@ -23,9 +24,13 @@ from rpc.http.head import Head, HeadError, find_end, parse
 from rpc.http.limits import HttpLimits
 from rpc.http.wire import Outbox, Wire
 from rpc.http1.exchange import PageExchange
+from rpc.http1.framing import Body, Framer
 from rpc.http1.grpc_web import WebCall
 
 _log = logging.getLogger("rpc.http1")
+
+KEPT_HEADS: Final = 4
+MAX_KEPT: Final = 4096  # bytes of a head that is kept
 
 
 class Http1Connection:
@@ -50,18 +55,23 @@ class Http1Connection:
         self.limits = limits
         self.ticket = ticket
         self.closing = trio.Event()
-        self._h11 = self._new_h11()
+        self._body: Body | None = None  # of the current request; `_framer` writes its response
+        self._framer: Framer | None = None
         self._out = Outbox(wire, self._gone)
         self._idle: trio.CancelScope | None = None
         self._callback: Callable[[], None] | None = None
         self._last = False  # no further request is served on this connection
-        self._started = False  # a response has been started
+        self._aborted = False  # the current response is not complete and will not be
+        self._pending: list[bytes] = []  # of the response, not yet passed to `_out`
+        self._early = b""  # content of the request that `whole` has taken
+        self._watcher: trio.lowlevel.Task | None = None  # while it waits for the next call
+        self._watched = False
+        self._watching: trio.CancelScope | None = None
+        self._unwatched = trio.Event()
+        self._heads: dict[bytes, Head] = {}  # parsed: a page sends the same head with each call of a method
         self._waited = False  # has waited for more of the current request
         self._continue_expected = False  # the client waits for 100 Continue
         self._body_deadline = 0.0
-
-    def _new_h11(self) -> h11.Connection:
-        return h11.Connection(h11.SERVER, max_incomplete_event_size=self.limits.max_head + 4)
 
     def drain(self) -> None:
         """Close after the response to the current request, or now if there is none."""
@@ -78,6 +88,7 @@ class Http1Connection:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._out.run)
+                nursery.start_soon(self._watch_calls)
                 try:
                     while await self._serve_request():
                         pass
@@ -88,7 +99,7 @@ class Http1Connection:
                 except Exception:
                     _log.exception("an HTTP/1.1 connection failed")
                 with trio.move_on_after(self.core.limits.close_timeout):
-                    await self._out.below(0)
+                    await self.below(0)
                 ended = True
                 nursery.cancel_scope.cancel()
         finally:
@@ -100,23 +111,33 @@ class Http1Connection:
 
     async def _serve_request(self) -> bool:
         """Serve one request. Returns True if another may follow."""
+        self._body = self._framer = None
         raw, rest = await self._read_head()
         if not raw:
             return False
-        head = parse(raw, self.limits, scheme=self.scheme)
+        head = self._heads.get(raw) or self._parsed(raw)
         if self.ticket is not None:
             self.ticket.count_for_client(head.fields)
         if self.app is not None and await self._websocket(self.app, head, raw + rest):
             return False
-        self._h11.receive_data(raw + rest)
-        self._next_event()
-        self._started = False
-        self._continue_expected = self._h11.they_are_waiting_for_100_continue
+        self._body, self._framer = Body(head), Framer(head)
+        self._body.feed(rest)
+        self._continue_expected = not (self._body.ended or rest) and "100-continue" in head.tokens("expect")
         self._body_deadline = trio.current_time() + self.limits.body_grace
         await self._answer(head)
         self._callback = None
-        await self._out.below(0)
+        self.flush()
+        if not self._out.empty:
+            await self._out.below(0)
         return await self._ready_for_another()
+
+    def _parsed(self, raw: bytes) -> Head:
+        head = parse(raw, self.limits, scheme=self.scheme)
+        if len(raw) <= MAX_KEPT:
+            if len(self._heads) >= KEPT_HEADS:
+                self._heads.clear()
+            self._heads[raw] = head
+        return head
 
     async def _websocket(self, app: ASGIApp, head: Head, received: bytes) -> bool:
         if "websocket" not in head.tokens("upgrade"):
@@ -140,12 +161,11 @@ class Http1Connection:
         return True
 
     async def _answer(self, head: Head) -> None:
-        fields = dict(head.fields)
         if head.tokens("expect") - {"100-continue"}:
             raise HeadError(417, "only the expectation 100-continue is supported")
-        if is_preflight(head.method, fields):
+        if is_preflight(head.method, head.first):
             self._check_origin(head)
-            self._respond(204, preflight(fields))
+            self._respond(204, preflight(head.first))
         elif head.method == "OPTIONS" and head.path == "*":
             self._respond(204, [])
         elif head.method == "TRACE":
@@ -183,7 +203,7 @@ class Http1Connection:
             except Exception:
                 _log.exception("answering %s %s failed", head.method, head.path.partition("?")[0])
             nursery.cancel_scope.cancel()
-        if self._h11.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
+        if not self._response.ended:
             self.abort()
 
     async def _end_page(self, page: trio.CancelScope) -> None:
@@ -196,6 +216,8 @@ class Http1Connection:
         data = await self._first_bytes()
         if not data:
             return b"", b""
+        if end := find_end(data, self.limits):
+            return data[:end], data[end:]
         with trio.move_on_after(self.limits.head_timeout) as patience:
             while not (end := find_end(data, self.limits)):
                 more = await self.wire.receive_some()
@@ -207,26 +229,24 @@ class Http1Connection:
         raise HeadError(408, f"the request's head took more than {self.limits.head_timeout:g} seconds")
 
     async def _first_bytes(self) -> bytes:
-        with trio.move_on_after(self.limits.idle_timeout) as self._idle:
+        with trio.CancelScope(deadline=trio.current_time() + self.limits.idle_timeout) as self._idle:
             if not self.closing.is_set():
                 return await self.wire.receive_some()
         self._idle = None
         return b""
 
     async def _ready_for_another(self) -> bool:
-        if self._last or self.closing.is_set() or self._h11.our_state is not h11.DONE:
+        response, body = self._response, self._request
+        if self._last or self.closing.is_set() or self._aborted or not response.ended or response.closes:
             return False
         self._waited = False
-        if self._h11.their_state is h11.SEND_BODY and not await self._drained():
+        if not body.ended and not await self._drained():
             return False
-        if self._h11.their_state is not h11.DONE:
-            return False
-        early = self._h11.trailing_data[0]
-        if early and not self._waited:
-            return False
-        # next request of a client that got its response while this side still read the rest of its body
-        self.wire.push_back(early)
-        self._h11 = self._new_h11()
+        if body.rest:
+            if not self._waited:
+                return False
+            # next request of a client that got its response while this side still read the rest of its body
+            self.wire.push_back(body.rest)
         return True
 
     async def _drained(self) -> bool:
@@ -240,17 +260,36 @@ class Http1Connection:
                 rest -= len(data)
         return False
 
-    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        try:
-            return self._h11.next_event()
-        except h11.RemoteProtocolError as error:
-            self._last = True
-            raise HeadError(error.error_status_hint, "the request is malformed") from None
+    @property
+    def _request(self) -> Body:
+        assert self._body is not None
+        return self._body
+
+    @property
+    def _response(self) -> Framer:
+        assert self._framer is not None
+        return self._framer
 
     def _gone(self) -> None:
         self._last = True
         if self._callback is not None:
             self._callback()
+
+    async def _watch_calls(self) -> None:
+        """Watch for the peer's disconnection during calls: one task for all of them, because most end at once."""
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        while True:
+            if not self._watched:
+                self._watcher = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(abort)
+                continue
+            with trio.CancelScope() as self._watching:
+                await self.watch()
+            self._watching, self._watched = None, False
+            self._unwatched.set()
 
     # For exchanges
 
@@ -265,21 +304,25 @@ class Http1Connection:
 
     async def receive(self) -> bytes:
         """Return the next piece of the request body, empty at its end. HeadError if it is malformed or too slow."""
+        body = self._request
+        if self._early:
+            content, self._early = self._early, b""
+            return content
         while True:
-            if self._h11.their_state is not h11.SEND_BODY and self._h11.their_state is not h11.SEND_RESPONSE:
-                if self._h11.their_state is h11.ERROR:
-                    raise HeadError(400, "the request is malformed")
-                return b""
-            event = self._next_event()
-            if isinstance(event, h11.Data):
-                self._body_deadline += len(event.data) / self.limits.body_rate
-                return bytes(event.data)
-            if event is not h11.NEED_DATA:
+            try:
+                content = body.take()
+            except HeadError:
+                self._last = True
+                raise
+            if content:
+                self._body_deadline += len(content) / self.limits.body_rate
+                return content
+            if body.ended:
                 return b""
             if self._continue_expected:
                 self._continue_expected = False
-                if self._h11.our_state is h11.SEND_RESPONSE:
-                    self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
+                if not self._response.started:
+                    self._out.put(b"HTTP/1.1 100 Continue\r\n\r\n")
             with trio.move_on_at(self._body_deadline) as patience:
                 try:
                     self._waited = True
@@ -289,21 +332,45 @@ class Http1Connection:
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._gone()
                     raise
-                self._h11.receive_data(data)
+                body.feed(data)
             if patience.cancelled_caught:
                 self._last = True
                 raise HeadError(408, "the request's body was sent too slowly")
 
+    def whole(self) -> bytes | None:
+        """Return the body of the request if all of it has arrived; otherwise None, and `receive` returns its pieces."""
+        with suppress(HeadError):  # `receive` raises it again
+            self._early = self._request.take()
+        if not self._request.ended:
+            return None
+        content, self._early = self._early, b""
+        return content
+
+    def begin_watch(self) -> None:
+        """Call the callback of `on_gone` if the peer disconnects before `end_watch`; the request must have ended."""
+        self._watched = True
+        task, self._watcher = self._watcher, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def end_watch(self) -> None:
+        """Stop watching. Not a checkpoint if the call has ended at once."""
+        self._watched = False
+        if self._watching is not None:
+            self._unwatched = trio.Event()
+            self._watching.cancel()
+            await self._unwatched.wait()
+
     async def watch(self) -> None:
         """Return when the peer disconnects or sends more bytes; call after the end of the request."""
-        if self._h11.trailing_data[0]:
+        if self._request.rest:
             self._last = True
             return
         try:
             data = await self.wire.receive_some()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             data = b""
-        if data and self._h11.our_state is h11.DONE:  # the response is complete, so this is not pipelining
+        if data and self._response.ended:  # the response is complete, so this is not pipelining
             self.wire.push_back(data)
             return
         self._last = True
@@ -314,26 +381,31 @@ class Http1Connection:
         """Queue the response head."""
         fields = [*headers, ("date", formatdate(usegmt=True))]
         if self._last or self._continue_expected or self.closing.is_set():
-            self._last = True
-            fields.append(("connection", "close"))
-        self._started = True
-        self._out.put(self._h11.send(h11.Response(status_code=status, headers=fields, reason=_reason(status))))
+            self._last = self._response.closes = True
+        self._pending.append(self._response.head(status, _reason(status), fields))
 
     def body(self, data: bytes) -> None:
         """Queue a piece of the response body."""
-        self._out.put(self._h11.send(h11.Data(data=data)))
+        self._pending.append(self._response.content(data))
 
     def finish(self) -> None:
         """Queue the end of the response."""
-        self._out.put(self._h11.send(h11.EndOfMessage()))
+        self._pending.append(self._response.end())
+        self.flush()
 
     def abort(self) -> None:
         """Abort the response and serve no further request."""
-        self._last = True
-        self._h11.send_failed()
+        self._last = self._aborted = True
+
+    def flush(self) -> None:
+        """Write what is queued."""
+        if self._pending:
+            self._out.put(b"".join(self._pending))
+            self._pending.clear()
 
     async def below(self, size: int) -> None:
-        """Wait until at most `size` bytes of the response are unwritten."""
+        """Write what is queued, and wait until at most `size` bytes of the response are unwritten."""
+        self.flush()
         await self._out.below(size)
 
     def _respond(self, status: int, headers: Headers, body: bytes = b"") -> None:
@@ -345,19 +417,19 @@ class Http1Connection:
     def _refuse(self, error: HeadError) -> None:
         """Answer a refused request and close the connection; no answer if a response has been started."""
         self._last = True
-        if self._started:
+        if self._aborted or (self._framer is not None and self._framer.started):
             return
-        self._started = True
-        fields, body = plain(f"{error.status} {_reason(error.status).decode()}: {error.text}")
+        self._aborted = True
+        reason = _reason(error.status)
+        fields, body = plain(f"{error.status} {reason}: {error.text}")
         fields += [*error.extra, ("date", formatdate(usegmt=True)), ("connection", "close")]
-        head = f"HTTP/1.1 {error.status} {_reason(error.status).decode()}\r\n"
+        head = f"HTTP/1.1 {error.status} {reason}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n"
-        self._h11.send_failed()
         self._out.put(head.encode("latin-1") + body)
 
 
-def _reason(status: int) -> bytes:
+def _reason(status: int) -> str:
     try:
-        return HTTPStatus(status).phrase.encode("ascii")
+        return HTTPStatus(status).phrase
     except ValueError:
-        return b""
+        return ""

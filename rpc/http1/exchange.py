@@ -85,7 +85,7 @@ class PageExchange:
     async def respond(self, status: int, headers: Headers) -> None:
         """See `HttpExchange.respond`."""
         self._connection.start(status, headers)
-        await trio.lowlevel.checkpoint()
+        await self._connection.below(self._high_water)
 
     async def send_body(self, data: bytes, *, end: bool) -> None:
         """See `HttpExchange.send_body`."""

@@ -17,6 +17,7 @@ from rpc.inbox import Budget
 from rpc.turns import Flow
 
 SID: Final = 1  # HTTP/1.1 carries one call at a time
+SMALL: Final = 64 * 1024  # bytes of a reply that is written together with its trailers
 
 
 class Exchange(Protocol):
@@ -40,12 +41,28 @@ class Exchange(Protocol):
         """Abort the connection, so that the peer does not take a partial response for a complete one."""
         ...
 
+    def flush(self) -> None:
+        """Write what is queued."""
+        ...
+
     async def below(self, size: int) -> None:
         """Wait until at most `size` bytes of the response are unwritten."""
         ...
 
     async def receive(self) -> bytes:
         """Return the next piece of the request body, empty at its end. HeadError if it is malformed or too slow."""
+        ...
+
+    def whole(self) -> bytes | None:
+        """Return the body of the request if all of it has arrived, otherwise None."""
+        ...
+
+    def begin_watch(self) -> None:
+        """Call the callback of `on_gone` if the peer disconnects before `end_watch`."""
+        ...
+
+    async def end_watch(self) -> None:
+        """Stop watching."""
         ...
 
     async def watch(self) -> None:
@@ -72,6 +89,7 @@ class WebCall:
         self.budget = Budget(core.limits.max_buffered)
         self.flow = Flow()
         self.gone = False
+        self._unary = False  # and its request has arrived
         self._unread = 0
         self._read = trio.Event()
 
@@ -91,6 +109,17 @@ class WebCall:
             return
         self.exchange.recognize(key=decision.identity is not None)
         self.exchange.on_gone(lambda: self._leave(decision))
+        if self.content is Content.WEB and (body := self.exchange.whole()) is not None:
+            self._unary = not decision.streaming
+            self._unread = len(body)
+            decision.feed(body, len(body))
+            decision.end()
+            self.exchange.begin_watch()
+            try:
+                await decision.run()
+            finally:
+                await self.exchange.end_watch()
+            return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, decision)
             await decision.run()
@@ -144,12 +173,16 @@ class WebCall:
         """See `Carrier.send_headers`."""
         if not self.gone:
             self.exchange.start(200, [*self._head(), *extra])
+            if not self._unary:
+                self.exchange.flush()
 
     async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """See `Carrier.send_message`."""
         if self.gone:
             raise StreamTerminatedError("the client has disconnected")
         self._frame(data)
+        if self._unary and len(data) <= SMALL:
+            return  # the trailers follow at once, in the same write
         await self.exchange.below(self.core.limits.send_high_water)
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:

