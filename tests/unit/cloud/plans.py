@@ -147,8 +147,16 @@ def costs_in_sqlite(connection: sqlite3.Connection, executed: Executed) -> set[s
     return costs if read & GROWING else costs - {"sorts"}
 
 
-def costs_in_postgresql(connection: Any, executed: Executed) -> set[str]:
-    """Return the same for PostgreSQL, with the plan for any parameters, which it uses for repeated statements."""
+def tables_of_indexes(connection: Any) -> dict[str, str]:
+    """Return the tables of all indexes of a PostgreSQL database."""
+    return dict(connection.execute("SELECT indexname, tablename FROM pg_indexes").fetchall())
+
+
+def costs_in_postgresql(connection: Any, indexes: Mapping[str, str], executed: Executed) -> set[str]:
+    """Return the same for PostgreSQL, with the plan for any parameters, which it uses for repeated statements.
+
+    `indexes` has the result of `tables_of_indexes`.
+    """
     from psycopg import errors
 
     try:
@@ -162,7 +170,7 @@ def costs_in_postgresql(connection: Any, executed: Executed) -> set[str]:
         arguments = f"({', '.join(['NULL'] * len(types))})" if types else ""
         plan = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE explained{arguments}").fetchone()[0]
         connection.execute("DEALLOCATE explained")
-    return set(_costs(plan[0]["Plan"], dict(connection.execute("SELECT indexname, tablename FROM pg_indexes"))))
+    return set(_costs(plan[0]["Plan"], indexes))
 
 
 def _with_limits(executed: Executed) -> str:
@@ -179,11 +187,11 @@ def _with_limits(executed: Executed) -> str:
     return _MARK.sub(value, executed.text)
 
 
-def _costs(node: Mapping[str, Any], tables_of_indexes: Mapping[str, str]) -> Iterator[str]:
+def _costs(node: Mapping[str, Any], indexes: Mapping[str, str]) -> Iterator[str]:
     kind = node["Node Type"]
     if kind == "Seq Scan" or ("Index" in kind and "Scan" in kind and "Index Cond" not in node):
-        yield f"scans {node.get('Relation Name') or tables_of_indexes[node['Index Name']]}"
+        yield f"scans {node.get('Relation Name') or indexes[node['Index Name']]}"
     if kind == "Sort" and node["Plan Rows"] > FEW:
         yield "sorts"
     for inner in node.get("Plans", ()):
-        yield from _costs(inner, tables_of_indexes)
+        yield from _costs(inner, indexes)

@@ -138,7 +138,8 @@ def test_plans_in_sqlite(captured_statements: Capture) -> None:
 
 def test_plans_in_postgresql(captured_statements: Capture, postgresql: Cluster) -> None:
     with plans.postgresql(postgresql.fresh()) as connection:
-        judge(captured_statements, lambda executed: plans.costs_in_postgresql(connection, executed))
+        indexes = plans.tables_of_indexes(connection)
+        judge(captured_statements, lambda executed: plans.costs_in_postgresql(connection, indexes, executed))
 
 
 def judge(capture: Capture, costs_of: Callable[[Executed], set[str]]) -> None:
