@@ -12,6 +12,9 @@ import structlog
 import trio
 
 from cloud.blobs import Blobs
+from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.merging import merged
+from cloud.domain.data.segments.reading import Files
 from cloud.domain.data.segments.sealing import Changed, Due, due_sources, sealed
 from cloud.store.events import Events
 from cloud.store.sql import Store
@@ -72,5 +75,6 @@ async def _seal(store: Store, blobs: Blobs, worker: Worker, due: Due, after: tim
     try:
         while await sealed(store, blobs, worker.run, due, clock() - after, clock):
             pass
+        await merged(store, Files(blobs, Contents(), worker.run), due, clock)
     except Changed:
         return  # others have sealed or deleted them; what remains is due again

@@ -1,15 +1,15 @@
 """machine-cloud is killed with SIGKILL at random moments while it ingests, seals and deletes readings.
 
 Each acknowledged reading exists exactly once, what a deletion was acknowledged for is gone, and after a sweep each file
-has a segment. MACHINE_CLOUD_KILLS is the number of kills (default 10; on PostgreSQL a third of it), MACHINE_CLOUD_SEED
-the seed.
+has a segment. On PostgreSQL a second cloud seals and merges the same readings all the time. MACHINE_CLOUD_KILLS is the
+number of kills (default 10; on PostgreSQL a third of it), MACHINE_CLOUD_SEED the seed.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,8 @@ async def _opened(folder: Path, url: str) -> AsyncIterator[Store]:
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     pytest.importorskip("pyarrow", reason="segments need the extra `parquet`")
-    options, kills, url = ["--seal-after", "1"], KILLS, ""
+    files = tmp_path / "files"
+    options, kills, url = ["--seal-after", "1", "--files", str(files)], KILLS, ""
     if database == "postgresql":
         kills = (KILLS + 2) // 3
         server: Cluster = request.getfixturevalue("postgresql")
@@ -131,7 +132,10 @@ async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, req
         options += ["--database", url]
     chance, truth = random.Random(SEED), None
     for _ in range(kills):
-        async with cloud(tmp_path, *options, module=MODULE) as running:
+        async with AsyncExitStack() as stack:
+            running = await stack.enter_async_context(cloud(tmp_path, *options, module=MODULE))
+            if url:
+                await stack.enter_async_context(cloud(tmp_path / "other", *options, module=MODULE))
             async with running.client(truth.key if truth else None) as client:
                 if truth is None:
                     robot = await client.call(APP, "", "new_robot", name="r", location=running.facts["location"])
@@ -146,7 +150,7 @@ async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, req
     assert truth is not None
     async with cloud(tmp_path, *options, module=MODULE) as running, running.client(truth.key) as client:
         await truth.check(client)
-    async with _opened(tmp_path, url) as store, FolderBlobs(tmp_path / "data" / "files").opened() as blobs:
+    async with _opened(tmp_path, url) as store, FolderBlobs(files).opened() as blobs:
         figures = await store.read(listed.figures)
         await sweep(store, blobs, now() + timedelta(days=30), age=-1)
         assert set(await sizes(blobs)) == set(await store.read(lambda sql: listed.blobs_from(sql, "", "~")))
