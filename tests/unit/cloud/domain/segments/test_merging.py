@@ -119,15 +119,15 @@ async def test_of_two_merges_at_once_one_happens(up: Uploads, clock: Clock, monk
     monkeypatch.setattr(merging, "FEWEST", 4)
     results = list[int]()
 
-    async def one() -> None:
+    async def merge_once() -> None:
         try:
             results.append(await merge(up, clock))
         except Changed:
             results.append(-1)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one)
-        nursery.start_soon(one)
+        nursery.start_soon(merge_once)
+        nursery.start_soon(merge_once)
     assert sorted(results) in ([-1, 4], [0, 4])
     assert await counts(up) == (0, 1, 8)
 
