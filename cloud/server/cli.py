@@ -20,6 +20,7 @@ from cloud.commands.files_command import BUCKET, files_command, files_location
 from cloud.commands.move_command import move_command
 from cloud.commands.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, RayOptions, is_postgres
 from cloud.commands.organization_command import organization_command
+from cloud.commands.simulate_command import simulate_command
 from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
@@ -394,6 +395,7 @@ command.add_command(doctor_command)
 command.add_command(files_command)
 command.add_command(move_command)
 command.add_command(organization_command)
+command.add_command(simulate_command)
 command.add_command(ca_command)
 
 

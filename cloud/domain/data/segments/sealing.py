@@ -7,7 +7,7 @@ is in exactly one place, and a file that nothing names is removed by the sweep.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -88,7 +88,19 @@ async def keep(
 
     `replaced` raises Changed if that has changed.
     """
-    columns: Columns = await run(partial(columns_of, rows))
+    await keep_columns(store, blobs, run, owner, await run(partial(columns_of, rows)), clock, replaced)
+
+
+async def keep_columns(
+    store: Transactions,
+    blobs: Blobs,
+    run: Run[Any],
+    owner: str,
+    columns: Columns,
+    clock: Clock,
+    replaced: Callable[[Sql], None],
+) -> None:
+    """Store readings that are columns already, see `keep`."""
     key, now = new_key(), clock()
 
     def prepared(sql: Sql) -> list[int | None]:
@@ -98,7 +110,8 @@ async def keep(
     ids = await store.write(prepared)
     if None in ids:
         fields = list(zip(columns.kinds, ids[len(KEYS) + 1 :], strict=True))
-        columns = await run(partial(columns_of, rows, {path for path, number in fields if number is not None}))
+        allowed = {path for path, number in fields if number is not None}
+        columns = await run(partial(_with_fields, columns, allowed))
         ids = await store.write(lambda sql: column_ids(sql, owner, columns.kinds, now))
     numbers = [number for number in ids if number is not None]
 
@@ -120,6 +133,10 @@ async def keep(
     except Changed:
         await discard(blobs, [key])
         raise
+
+
+def _with_fields(columns: Columns, allowed: Collection[str]) -> Columns:
+    return columns_of(list(columns.rows()), allowed)
 
 
 def due_sources(sql: Sql, after: int, before: datetime) -> tuple[list[Due], int | None, bool]:
