@@ -38,6 +38,7 @@ async def upload(
 ) -> None:
     async with running.client() as client:
         metadata = {"part_id": part, "component_name": component, "method_name": "Readings", "type": "TABULAR_SENSOR"}
+        metadata["component_type"] = "rdk:component:sensor"
         contents = [{"metadata": {"time_requested": time}, "struct": {"readings": fields}} for time, fields in readings]
         await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
 
@@ -189,3 +190,74 @@ async def test_a_day_is_drawn_zoomed_and_followed(tmp_path: Path) -> None:
             assert await page.count(".plots polyline") == 5
             assert await page.overflow() == 0
             await look(page, "phone-plain")
+
+
+LINE = ".threshold .line"
+VALUE = "document.querySelector('.trigger-form [name=value]').value"
+
+
+async def pull(page: Page, share: float) -> None:
+    """Drag the line of a condition to a part of the height of its plot, counted from the top."""
+    await page.evaluate(f"document.querySelector('{LINE}').scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    line, area = [
+        await page.evaluate(f"document.querySelector('{each}').getBoundingClientRect().toJSON()")
+        for each in (LINE, ".threshold .u-over")
+    ]
+    x, start, end = area["x"] + 100, line["y"] + line["height"] / 2, area["y"] + area["height"] * share
+    moves = ("mouseMoved", start), ("mousePressed", start), ("mouseMoved", end), ("mouseReleased", end)
+    for kind, y in moves:
+        await page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+
+async def test_the_value_of_a_condition_is_a_line_on_its_plot(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running:
+        part = await fill(running)
+        async with browser(tmp_path) as page:
+            await page.call("Emulation.setTimezoneOverride", timezoneId="UTC")
+            await page.size(1280, 1000)
+            await sign_in(page, running, path=f"/machines/{part}/triggers")
+            await page.fill(".trigger-form [name=method]", "sensor:boiler:Readings")
+            await page.until("document.querySelectorAll('.threshold .buttons button').length === 2")
+            await page.click(".threshold .buttons button:last-child")
+            await page.until(f"document.querySelector('{LINE}')?.innerText === 'drag to choose a value'")
+            assert await page.value(".trigger-form [name=field]") == "water_celsius"
+            assert await page.evaluate(VALUE) == ""
+
+            await pull(page, 0.5)
+            middle = float(await page.evaluate(VALUE))
+            assert 45 < middle < 60
+            await page.until_text(f"{middle:g} °C", LINE)
+            met = await page.text(".threshold [role=status]")
+            assert "the condition is met in" in met
+            await pull(page, 0.1)
+            assert float(await page.evaluate(VALUE)) > middle + 10
+            await pull(page, -3)  # above the plot: to its edge
+            await page.until_text("met in 0 of", ".threshold [role=status]")
+            await look(page, "threshold-light")
+
+            top = float(await page.evaluate(VALUE))
+            await page.focus(LINE)
+            for key in (*["ArrowDown"] * 10, "ArrowUp", "ArrowUp"):
+                await page.press(key)
+            assert top - 10 < float(await page.evaluate(VALUE)) < top
+            await page.fill(".trigger-form [name=value]", "200")  # the axis then shows it
+            await page.until(f"Number(document.querySelector('{LINE}').getAttribute('aria-valuemax')) > 200")
+            assert await faults(page) == []
+            await page.fill(".trigger-form [name=value]", "true")
+            await page.until_text("drag to choose", LINE)
+            await page.fill(".trigger-form [name=field]", "mode")
+            await page.press("Tab")
+            await page.until_text("The last day has no number mode", ".threshold")
+
+            await page.size(PHONE, 740, phone=True)
+            await dark(page, on=True)
+            await page.click(".threshold .buttons button:last-child")
+            await page.until(f"document.querySelector('{LINE}')")
+            await pull(page, 0.3)
+            assert await page.overflow() == 0
+            await look(page, "threshold-phone-dark")
+            value = await page.evaluate(VALUE)
+            await page.fill(".trigger-form [name=name]", "hot")
+            await page.fill(".trigger-form [name=address]", "https://example.com/hook")
+            await page.click(".trigger-form button.primary")
+            await page.until_text(f'"water_celsius": {value}')

@@ -22,19 +22,24 @@ export function styleColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Return the range of an axis; numbers that are all equal are in its middle. */
-function aroundOf(low: number | null, high: number | null): uPlot.Range.MinMax {
-  if (low === null || high === null) return [0, 1];
+/** Return the range of an axis that shows `level`, too, if it is not null; numbers that are all equal are in its middle. */
+function aroundOf(least: number | null, greatest: number | null, level: number | null): uPlot.Range.MinMax {
+  if (least === null || greatest === null) return [0, 1];
+  const low = Math.min(least, level ?? least), high = Math.max(greatest, level ?? greatest);
   const margin = (high - low) * 0.08 || Math.abs(low) * 0.02 || 1;
   return [low - margin, high + margin];
 }
 
 export interface Actions {
-  /** The user has selected a range, in milliseconds since 1970. */
-  readonly zoom: (from: number, to: number) => void;
+  /** The user has selected a range, in milliseconds since 1970. Without it, none can be selected. */
+  readonly zoom?: (from: number, to: number) => void;
   readonly back: () => void;
   /** The crosshair is at the bucket `at`; null if it is nowhere. */
   readonly point: (at: number | null) => void;
+  /** Returns a number that the axis shows, too; null for none. */
+  readonly level?: () => number | null;
+  /** The chart has been drawn, at first or again. */
+  readonly drawn?: (chart: uPlot) => void;
 }
 
 /** Return the data: times in seconds, then for each line the mean and, if it has a band, greatest and least. */
@@ -70,7 +75,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     legend: { show: false },
     scales: {
       x: { time: true, range: () => [(answer.from ?? 0) / 1000, (answer.to ?? 1) / 1000] },
-      y: allBoolean ? { range: yRange } : { range: (_self, low, high) => aroundOf(low, high) },
+      y: allBoolean ? { range: yRange } : { range: (_self, low, high) => aroundOf(low, high, actions.level?.() ?? null) },
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_self, ticks, _axis, _space, step) => tickTexts(ticks.map((tick) => tick * 1000), step * 1000) },
@@ -79,7 +84,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     cursor: {
       y: false,
       sync: { key: 'plots', filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave', sub: () => true } }, // not the selection
-      drag: { x: true, y: false, setScale: false },
+      drag: { x: actions.zoom !== undefined, y: false, setScale: false },
       bind: { dblclick: () => () => { actions.back(); return null; } },
     },
     hooks: {
@@ -87,9 +92,10 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
         const { left, width } = self.select;
         if (width < 3) return;
         self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        actions.zoom(self.posToVal(left, 'x') * 1000, self.posToVal(left + width, 'x') * 1000);
+        actions.zoom?.(self.posToVal(left, 'x') * 1000, self.posToVal(left + width, 'x') * 1000);
       }],
       setCursor: [(self) => { actions.point(self.cursor.idx ?? null); }],
+      draw: [(self) => { actions.drawn?.(self); }],
     },
   }, data, target);
 }
