@@ -49,6 +49,7 @@ STEPS: Final = (
     registry.SEARCHES,
     releases.SEARCHES,
     segments.TABLES,
+    core.LOG_COUNTS,
 )
 
 

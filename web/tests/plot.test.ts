@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { csvOf } from '../src/plot/csv';
 import { bucketText, description } from '../src/plot/describe';
-import { fixed, isLive, lengthText, moved, pauseOf, scaled, spanAt, tickTexts, timeText } from '../src/plot/ranges';
+import { fixed, isLive, lengthText, moved, pauseOf, scaled, spanAt, tickTexts, timeText, utcMinutes } from '../src/plot/ranges';
 import { answerOf, chartsOf, extremes, hasBand, isolated, nextIndex, withGaps, type Answer, type Field, type Source } from '../src/plot/series';
 import { numberText, quantity, unitOf } from '../src/base/units';
 
@@ -45,6 +45,12 @@ describe('ranges', () => {
     expect([null, 10, 10_000, 1e9].map(pauseOf)).toEqual([3000, 3000, 10_000, 60_000]);
   });
 
+  it('becomes whole minutes in UTC around it', () => {
+    const start = Date.UTC(2026, 0, 5, 7, 8, 9, 10);
+    expect(utcMinutes({ from: start, to: start + 60_000 })).toBe('from=2026-01-05T07%3A08&to=2026-01-05T07%3A10');
+    expect(utcMinutes({ from: start - 9010, to: start - 9010 + 120_000 })).toBe('from=2026-01-05T07%3A08&to=2026-01-05T07%3A10');
+  });
+
   it('moves and zooms', () => {
     const span = { from: 1000, to: 2000 };
     expect(moved(span, 0.5)).toEqual({ kind: 'fixed', from: 1500, to: 2500 });
@@ -68,6 +74,12 @@ describe('ranges', () => {
 });
 
 describe('series', () => {
+  it('puts fields that name a chart into it', () => {
+    const lines = { chart: 'log lines' };
+    const charts = chartsOf(answer([source('', [field('error', [1], { ...lines, label: 'errors' }), field('info', [2], lines), field('load', [3])])]));
+    expect(charts.map((chart) => [chart.title, chart.unit.symbol, ...chart.lines.map((line) => line.name)])).toEqual([['log lines', '', 'errors', 'info'], ['load', '', 'load']]);
+  });
+
   it('shows the words of a field, and takes the unit from its name', () => {
     const [chart] = chartsOf(answer([source('', [field('server_memory_mb', [1], { label: 'memory' })])]));
     expect([chart?.title, chart?.unit.symbol, chart?.lines[0]?.name]).toEqual(['memory', 'MB', 'memory']);

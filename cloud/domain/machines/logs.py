@@ -6,15 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
+from cloud.domain.machines import log_counts
 from cloud.store.sql import Sql, Value
 from cloud.values.cursor import Cursor
 from cloud.values.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 
-RETENTION: Final = timedelta(days=30)  # specification, section 8
+RETENTION: Final = log_counts.KEPT
 MAX_BATCH: Final = 1000  # entries in one call, as in the published API
 AT_ONCE: Final = 5000  # entries that one transaction deletes; other writers wait in the meantime
 PAGE: Final = 100
@@ -93,13 +94,15 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
             f"{len(rows)} log entries in one call", kind=ErrorKind.INVALID, remedy=f"send at most {MAX_BATCH}"
         )
     sql.in_turn(part)
+    new = _without_repeated(sql, rows)
     sql.many(
         """
         INSERT INTO log_entries (part_id, logged, received, stated, host, level, logger, message, caller, stack, fields)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        _without_repeated(sql, rows),
+        new,
     )
+    log_counts.add(sql, part, [(int(str(row[1])), str(row[5])) for row in new], now)
     sql.notify("logs", part)
 
 

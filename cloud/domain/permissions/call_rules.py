@@ -297,6 +297,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "main_part": operator(ObjectKind.ROBOT, "machine", inside=True),
     "part": operator(ObjectKind.PART, "part", inside=True),
     "log": operator(ObjectKind.PART, "part", inside=True),
+    "log_counts": operator(ObjectKind.PART, "part", inside=True),
     "newest_log": operator(ObjectKind.PART, "part", inside=True),
     "arrived_logs": operator(ObjectKind.PART, "part", inside=True),
 }

@@ -9,7 +9,7 @@ from typing import Final
 from cloud.domain.certificates import authorities
 from cloud.domain.data import readings, retention
 from cloud.domain.fleet import watching
-from cloud.domain.machines import logs, signalling
+from cloud.domain.machines import log_counts, logs, signalling
 from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
 from cloud.domain.releases import files as releases
@@ -21,6 +21,7 @@ from cloud.store.sql import Sql
 
 CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("log entries", logs.expire),
+    ("counts of log entries", log_counts.expire),
     ("captured data", retention.expire),
     ("records of uploads", readings.forget_uploads),
     ("snapshots of machines", watching.expire),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from cloud.domain.data.segments import listed as segments
 from cloud.domain.data.segments.listed import Stored
 from cloud.domain.fleet import fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
 from cloud.domain.fleet.watching import LiveSnapshot
-from cloud.domain.machines import logs, machines
+from cloud.domain.machines import log_counts, logs, machines
+from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.organizations.first import first_organization
@@ -99,6 +101,10 @@ class FleetService(Service):
     async def log(self, part: str, query: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
         """Return a part, a page of its log, and the number of the newest log entry at that time."""
         return await self.read(lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql)))
+
+    async def log_counts(self, part: str, start: datetime, end: datetime, points: int) -> LogCounts:
+        """Return how many log entries of each level a part has, in buckets of time."""
+        return await self.read(lambda sql: log_counts.read(sql, part, start, end, points))
 
     async def newest_log(self, part: str) -> int:
         """Return the number of the newest log entry, from which `arrived_logs` continues."""

@@ -131,6 +131,24 @@ CREATE INDEX favorites_machine ON favorites (machine_id);
 CREATE INDEX audit_actions ON audit (organization_id, action);
 """
 
+LOG_COUNTS: Final = """
+-- How many entries of the log there are in each step of time, so that a plot does not read the entries.
+CREATE TABLE log_counts (
+    part_id TEXT NOT NULL,  -- no reference, as of the entries
+    start INTEGER NOT NULL,
+    level TEXT NOT NULL,  -- debug, info, warn or error
+    count INTEGER NOT NULL,
+    PRIMARY KEY (part_id, start, level)
+);
+CREATE INDEX log_counts_start ON log_counts (start);
+INSERT INTO log_counts (part_id, start, level, count)
+SELECT part_id, logged / 600000000 * 600000000,
+    CASE WHEN level IN ('error', 'fatal', 'panic', 'dpanic', 'critical') THEN 'error'
+    WHEN level IN ('warn', 'warning') THEN 'warn' WHEN level IN ('debug', 'trace') THEN 'debug' ELSE 'info' END,
+    COUNT(*)
+FROM log_entries GROUP BY 1, 2, 3;
+"""
+
 LIVE: Final = """
 -- Snapshots that machines send while they are viewed.
 CREATE TABLE live (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -26,6 +25,7 @@ from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from cloud.web.views.data_view import FILES, DataQuery, ReadingTable, amount, plots, table, tile
 from cloud.web.views.plots import WIDTH
+from rpc.pages.plotting import plot_props
 from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
@@ -112,14 +112,8 @@ class Pages:
             table=shown,
             chosen=chosen or Chosen(),
             plots=drawn,
-            plot_props=json.dumps(
-                {
-                    "source": "/data/series",
-                    "name": "readings",
-                    "query": query.encoded(**NO_TIMES),
-                    "from": query.start,
-                    "to": to,
-                }
+            plot_props=plot_props(
+                "/data/series", "readings", query=query.encoded(**NO_TIMES), start=query.start, end=to
             ),
             amount=amount(query, length, bool(further)),
             next=further,

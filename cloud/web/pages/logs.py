@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from urllib.parse import urlencode
 
 import trio
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from cloud.domain.machines.log_counts import KEPT, MAX_POINTS
 from cloud.domain.machines.logs import RETENTION
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.web.common import site
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, render
-from cloud.web.views.log_view import LEVELS, LogFilter, field_of, line, page
+from cloud.web.common.site import author_of, render, status_of
+from cloud.web.views.log_view import LEVELS, LogFilter, field_of, line, page, rates, time_of
+from rpc.pages.plotting import plot_props
+from schema.errors import ErrorKind, MachineError
+
+DAY: Final = timedelta(days=1)
+EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the page and its live connection."""
     pages = LogPages(cloud)
-    return [Route("/machines/{id}/logs", pages.show), WebSocketRoute("/live/logs/{id}", pages.live)]
+    return [
+        Route("/machines/{id}/logs", pages.show),
+        Route("/machines/{id}/logs/rates", pages.rates),
+        WebSocketRoute("/live/logs/{id}", pages.live),
+    ]
 
 
 class LogPages:
@@ -51,10 +63,30 @@ class LogPages:
             start=field_of(log_filter.start),
             end=field_of(log_filter.end),
             days=RETENTION.days,
+            rates=plot_props(f"{path}/rates", "log lines", lines=path, shortest=DAY, longest=KEPT),
             older=f"{path}?{urlencode({**fields, 'before': before})}" if before else "",
             newest=f"{path}?{urlencode(fields)}" if log_filter.before is not None else "",
             live=f"/live/logs/{subject}?{urlencode({**fields, 'since': newest})}" if log_filter.live else "",
         )
+
+    async def rates(self, request: Request) -> Response:
+        """`GET /machines/<part>/logs/rates?from=&to=&points=`: counts of lines, as plots read them; errors are JSON."""
+        asked = request.query_params
+        try:
+            end = time_of(asked.get("to", ""), "to") or self._cloud.clock()
+            start = time_of(asked.get("from", ""), "from") or end - min(DAY, end - EARLIEST)
+            points = asked.get("points", "") or "600"
+            if start >= end or not (points.isascii() and points.isdigit() and 2 <= int(points[:9]) <= MAX_POINTS):
+                raise MachineError(
+                    "the range of the plot is not valid",
+                    kind=ErrorKind.INVALID,
+                    remedy=f"use a time `from` before `to`, and 2 to {MAX_POINTS} points",
+                )
+            service = FleetService(self._cloud, author_of(request))
+            counts = await service.log_counts(request.path_params["id"], start, end, int(points[:9]))
+        except MachineError as error:
+            return JSONResponse({"error": str(error)}, status_of(error))
+        return JSONResponse(rates(counts))
 
     async def live(self, socket: WebSocket) -> None:
         """`/live/logs/<part>?level=&text=&logger=&from=&since=`: send lines after line number `since`."""

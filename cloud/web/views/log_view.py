@@ -8,19 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from cloud.domain.machines.log_counts import LEVELS as SAME
+from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.values.cursor import cursor, read_cursor
 from rpc.pages import words
 from schema.errors import ErrorKind, MachineError
 
-LEVELS: Final = ("debug", "info", "warn", "error")  # ascending
-_SAME: Final[Mapping[str, tuple[str, ...]]] = {
-    "debug": ("debug", "trace"),
-    "info": ("info", "notice", ""),
-    "warn": ("warn", "warning"),
-    "error": ("error", "fatal", "panic", "dpanic", "critical"),
-}
-"""Names of each level in loggers of several languages."""
+LEVELS: Final = tuple(SAME)  # ascending
 PAGE: Final = 200  # lines
 RESOURCES: Final = "rdk.resource_manager."  # logger prefix of resources, before the full name
 
@@ -70,7 +65,7 @@ class LogFilter:
         """Names of all levels from `level` upwards; empty for all."""
         if self.level == "debug":
             return ()
-        return tuple(name for level in LEVELS[LEVELS.index(self.level) :] for name in _SAME[level])
+        return tuple(name for level in LEVELS[LEVELS.index(self.level) :] for name in SAME[level])
 
     def search(self) -> LogQuery:
         """Return the database query: newest first, one entry more than a page."""
@@ -117,7 +112,7 @@ def line(record: LogRecord) -> Line:
     """Return the view model of an entry."""
     message = f"{record.message}\n{record.stack.rstrip()}" if record.stack else record.message
     fields = " ".join(f"{key}={_value(value)}" for field in record.fields for key, value in _pairs(field))
-    level = next((level for level, names in _SAME.items() if record.level in names), record.level)
+    level = next((level for level, names in SAME.items() if record.level in names), record.level)
     source = record.logger.removeprefix(RESOURCES)
     display_name = words.short(source) if source != record.logger else record.logger
     return Line(record.number, record.time, level, record.logger, display_name, message, fields)
@@ -129,6 +124,38 @@ def page(records: list[LogRecord]) -> tuple[list[Line], str]:
     return [line(record) for record in reversed(page_records)], cursor(
         page_records[-1].position, page_records[-1].number
     ) if len(records) > PAGE else ""
+
+
+_LINES: Final = (("error", "errors", 6), ("warn", "warnings", 4), ("info", "information", 0), ("debug", "debug", 7))
+"""Levels as lines of a plot: level, words and number of the color."""
+
+
+def rates(counts: LogCounts) -> dict[str, Any]:
+    """Return counts as the answer that plots read, a line for each level that occurs; times in milliseconds."""
+    starts = [start / 1000 for start in counts.buckets.starts()]
+    fields = [
+        {
+            "name": level,
+            "label": words,
+            "chart": "log lines",
+            "color": color,
+            "boolean": False,
+            **dict.fromkeys(("min", "max", "mean", "count"), numbers),
+            "last": {"time": starts[-1], "value": numbers[-1]},
+        }
+        for level, words, color in _LINES
+        if any(numbers := counts.levels[level])
+    ]
+    source = {"machine": "", "part": "", "component": "", "method": "", "tags": [], "sampled": False, "others": []}
+    return {
+        "from": counts.start / 1000,
+        "to": counts.end / 1000,
+        "step": counts.buckets.step / 1000,
+        "times": starts,
+        "sampled": False,
+        "more": False,
+        "series": [{**source, "fields": fields}] if fields else [],
+    }
 
 
 def field_of(moment: datetime | None) -> str:

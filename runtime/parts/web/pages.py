@@ -24,6 +24,7 @@ from rpc.pages import words
 from rpc.pages.assets import Assets
 from rpc.pages.compression import Compress
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
+from rpc.pages.plotting import STATISTICS, plot_props
 from runtime.engine.views.source import LEVELS, Source
 from runtime.engine.views.status import MachineStatus
 from runtime.parts.web import health, pieces
@@ -188,8 +189,8 @@ class Pages:
     async def statistics(self, request: Request) -> Response:
         """`GET /statistics`: plots of the machine's own statistics."""
         status = self._source.status()
-        props = {"source": "/statistics/series", "name": "statistics", "query": "", "from": "", "to": ""}
-        return self._page(request, "statistics.html", status=status, here="statistics", props=json.dumps(props))
+        props = plot_props("/statistics/series", "statistics", longest=STATISTICS)
+        return self._page(request, "statistics.html", status=status, here="statistics", props=props)
 
     async def series(self, request: Request) -> Response:
         """`GET /statistics/series?from=&to=&points=`: the numbers, by default of the last hour."""

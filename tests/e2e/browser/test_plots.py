@@ -10,6 +10,9 @@ from typing import Any
 
 import trio
 
+from rpc.api.client import ApiClient
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.looking import PHONE, faults
 from tests.e2e.browser.page import Page
@@ -18,6 +21,7 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 
 pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
+ROBOT = "viam.app.v1.RobotService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 1440  # minutes
@@ -190,6 +194,49 @@ async def test_a_day_is_drawn_zoomed_and_followed(tmp_path: Path) -> None:
             assert await page.count(".plots polyline") == 5
             assert await page.overflow() == 0
             await look(page, "phone-plain")
+
+
+async def test_the_rate_of_log_lines_leads_to_the_lines(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running:
+        async with running.client() as client:
+            robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+        now = datetime.now(UTC)
+        entries = [
+            {
+                "host": "pi",
+                "level": level,
+                "logger_name": "x",
+                "message": f"{level} {ago}",
+                "time": now - timedelta(minutes=ago),
+            }
+            for level, every, ago_most in (("info", 10, 1400), ("error", 30, 120))
+            for ago in range(5, ago_most, every)
+        ]  # fmt: skip
+        credentials = ApiKey(part["id"], part["secret"], type="robot-secret")
+        async with Channel(running.address, credentials=credentials) as channel:
+            await ApiClient(channel).call(ROBOT, "", "log", id=part["id"], logs=entries)
+        async with browser(tmp_path) as page:
+            await page.size(1280, 900)
+            await sign_in(page, running, path=f"/machines/{part['id']}/logs")
+            asked = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/logs/rates')).length"
+            assert await page.evaluate(asked) == 0
+            await page.click("details.more summary")
+            await page.until(f"{CHARTS} === 1")
+            assert await page.texts(".chart h2") == ["log lines"]
+            assert await page.texts(".tools > button") == ["24 h", "7 d", "30 d"]
+            label = await page.evaluate("document.querySelector('.canvas').ariaLabel")
+            assert "errors: 4 numbers from 0 to 1" in label
+            assert "information: 140 numbers" in label
+            assert await faults(page) == []
+            await page.size(1280, 900)
+            await look(page, "log-rate")
+            await drag(page, 0.5, 0.75)
+            await page.click(".plotting p a")
+            await page.until("location.search.includes('from=')")
+            lines = await page.texts("#log .what")
+            assert len(lines) in range(30, 42), lines
+            assert not any(line.startswith("error") for line in lines)
 
 
 LINE = ".threshold .line"

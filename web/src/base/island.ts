@@ -22,6 +22,12 @@ export class Props {
     return value;
   }
 
+  number(name: string): number {
+    const value = this.values[name];
+    if (typeof value !== 'number') throw new TypeError(`${name} is not a number`);
+    return value;
+  }
+
   flag(name: string): boolean {
     const value = this.values[name];
     if (typeof value !== 'boolean') throw new TypeError(`${name} is not true or false`);

@@ -53,7 +53,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
   const data = dataOf(chart, answer);
   const series: uPlot.Series[] = [{}], bands: uPlot.Band[] = [];
   chart.lines.forEach(({ field }, at) => {
-    const color = colorOf(at), stepped = field.boolean ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
+    const color = colorOf(field.color ?? at), stepped = field.boolean ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
     const alone = isolated(withGaps(field.mean));
     series.push({
       stroke: color, width: 1.5, ...(stepped ? { paths: stepped } : {}),

@@ -49,6 +49,12 @@ export function pauseOf(step: number | null): number {
   return Math.min(Math.max(step ?? 0, 3 * SECOND), 60 * SECOND);
 }
 
+/** Return a range as a query with whole minutes in UTC around it, as forms of pages have them. */
+export function utcMinutes(span: Span): string {
+  const text = (time: number): string => new Date(time).toISOString().slice(0, 16);
+  return new URLSearchParams({ from: text(span.from), to: text(Math.ceil(span.to / MINUTE) * MINUTE) }).toString();
+}
+
 const two = (value: number): string => String(value).padStart(2, '0');
 const dayOf = (time: Date): string => `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
 

@@ -8,6 +8,10 @@ export interface Field {
   readonly name: string;
   /** Words for people; the name without them. */
   readonly label?: string;
+  /** The title of the chart that shows the field, with others of the same; the unit decides without it. */
+  readonly chart?: string;
+  /** The number of a color; without it, that of the line in its chart. */
+  readonly color?: number;
   readonly boolean: boolean;
   readonly min: Numbers;
   readonly max: Numbers;
@@ -74,8 +78,8 @@ export function chartsOf(answer: Answer): Chart[] {
   answer.series.forEach((source, at) => {
     for (const field of source.fields) {
       const path = field.name.startsWith(PREFIX) ? field.name.slice(PREFIX.length) : field.name;
-      const unit = field.boolean ? { symbol: '', name: path } : unitOf(path);
-      const key = unit.symbol ? `unit ${unit.symbol}` : `field ${path}`;
+      const unit = field.boolean || field.chart !== undefined ? { symbol: '', name: field.chart ?? path } : unitOf(path);
+      const key = unit.symbol ? `unit ${unit.symbol}` : `field ${field.chart ?? path}`;
       const chart = lines.get(key) ?? { title: unit.name, unit, lines: [] };
       chart.lines.push({ name: `${names[at] ?? ''} ${field.label ?? path}`.trim(), field });
       lines.set(key, chart);

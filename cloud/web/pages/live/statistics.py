@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Final
@@ -17,6 +16,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.statistics import statistics
 from cloud.web.common.site import author_of, render, status_of
 from cloud.web.views.log_view import time_of
+from rpc.pages.plotting import STATISTICS, plot_props
 from schema.errors import ErrorKind, MachineError
 
 HOUR: Final = 3_600_000  # milliseconds
@@ -30,14 +30,13 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         part = await FleetService(cloud, author_of(request)).part(request.path_params["id"])
         seen = presence(part.seen, cloud.clock(), online=part.online, gone=part.gone)
         source = f"/machines/{part.id}/statistics/series"
-        props = {"source": source, "name": "statistics", "query": "", "from": "", "to": ""}
         return render(
             request,
             "statistics.html",
             part=part,
             online=seen is Presence.ONLINE,
             source=source,
-            props=json.dumps(props),
+            props=plot_props(source, "statistics", longest=STATISTICS),
             now=cloud.clock(),
         )
 

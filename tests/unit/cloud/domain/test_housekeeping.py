@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import readings
-from cloud.domain.machines import logs
+from cloud.domain.machines import log_counts, logs
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.triggering import deliveries
 from cloud.domain.upkeep.housekeeping import CHORES
@@ -21,6 +21,10 @@ OLD, YOUNG = timedelta(days=31), timedelta(days=29)
 
 def log_entry(sql: Sql, number: int, moment: datetime) -> None:
     logs.append(sql, "part", [LogRecord(moment, "info", "test", f"message {number}")], moment)
+
+
+def count(sql: Sql, number: int, moment: datetime) -> None:
+    log_counts.add(sql, f"part {number}", [(stored(moment), "info")], moment)
 
 
 def upload(sql: Sql, number: int, moment: datetime) -> None:
@@ -41,6 +45,7 @@ def delivery(sql: Sql, number: int, moment: datetime) -> None:
     ("what", "module", "make", "tables"),
     [
         ("log entries", logs, log_entry, ["log_entries"]),
+        ("counts of log entries", log_counts, count, ["log_counts"]),
         ("records of uploads", readings, upload, ["data_uploads"]),
         ("deliveries", deliveries, delivery, ["deliveries", "delivery_attempts"]),
     ],

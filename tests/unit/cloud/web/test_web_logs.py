@@ -43,6 +43,48 @@ def messages(html: str) -> list[str]:
     return re.findall(r'<span class="what">([^<\n]*?)(?: <|</)', html)
 
 
+async def test_a_plot_reads_the_rate_of_lines(cloud: MemoryCloud, part: str) -> None:
+    await log(cloud, part, entry("a", "warn"), entry("b", "error", minute=25), entry("c", "error", minute=26))
+    pages = await signed_in(cloud)
+    path = f"/machines/{part}/logs/rates"
+    answer = (await pages.get(f"{path}?from=2026-01-01T00:00&to=2026-01-01T00:30")).json()
+    (series,) = answer["series"]
+    assert [(field["name"], field["label"], field["count"]) for field in series["fields"]] == [
+        ("error", "errors", [0, 0, 2]),
+        ("warn", "warnings", [1, 0, 0]),
+    ]
+    assert (answer["times"][1] - answer["times"][0], answer["step"]) == (600_000, 600_000)
+    empty = (await pages.get(f"{path}?from=2025-01-01T00:00&to=2025-01-01T00:30")).json()
+    assert (empty["series"], empty["to"] - empty["from"]) == ([], 1_800_000)
+    assert f"{path}&#34;" in (await pages.get(f"/machines/{part}/logs")).text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("from=2026-01-02T00:00&to=2026-01-01T00:00", "the range of the plot is not valid"),
+        ("points=1", "the range of the plot is not valid"),
+        ("points=99999999999999", "the range of the plot is not valid"),
+        ("points=x", "the range of the plot is not valid"),
+        ("from=yesterday", "from='yesterday' is not a time"),
+    ],
+)
+async def test_a_plot_of_an_invalid_range_is_refused(cloud: MemoryCloud, part: str, query: str, said: str) -> None:
+    response = await (await signed_in(cloud)).get(f"/machines/{part}/logs/rates?{query}")
+    assert response.status == 400
+    assert said in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "to=0001-01-01T00:00:01", "from=0001-01-01T00:00&to=9999-12-31T23:59&points=2000"]
+)
+async def test_a_plot_of_any_range_is_answered(cloud: MemoryCloud, part: str, query: str) -> None:
+    await log(cloud, part, entry("a"))
+    response = await (await signed_in(cloud)).get(f"/machines/{part}/logs/rates?{query}")
+    assert response.status == 200
+    assert len(response.json()["times"]) <= 2000
+
+
 async def test_the_newest_line_is_last_and_the_retention_is_shown(cloud: MemoryCloud, part: str) -> None:
     await log(cloud, part, entry("second", minute=2), entry("first", minute=1))
     page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs")).text
@@ -175,7 +217,7 @@ def test_live_lines_are_those_that_a_search_finds(
 ) -> None:
     """SQL and Python implement the same filter."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(core.TABLES + core.LOG_TIMES)
+    connection.executescript(core.TABLES + core.LOG_TIMES + core.LOG_COUNTS)
     records = [
         LogRecord(BEGIN + timedelta(seconds=number), kind, source, message, fields=({"k": value},))
         for number, (kind, source, message, value) in enumerate(item)

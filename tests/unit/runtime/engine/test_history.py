@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from rpc.pages.plotting import STATISTICS
 from runtime.engine.metrics.history import FIELDS, LEVELS, MAX_POINTS, History
 from runtime.engine.metrics.system import measure_host
 
 START = 1_699_999_200_000  # milliseconds, a full hour
 HOUR = 3_600_000
+
+
+def test_plots_offer_what_is_kept() -> None:
+    assert max(step * count for step, count in LEVELS) == STATISTICS / timedelta(milliseconds=1)
 
 
 def values(second: int, **changes: float) -> dict[str, float]:
