@@ -50,6 +50,7 @@ STEPS: Final = (
     releases.SEARCHES,
     segments.TABLES,
     core.LOG_COUNTS,
+    core.ARRANGEMENTS,
 )
 
 

@@ -287,6 +287,7 @@ def delete_part(sql: Sql, subject: str) -> None:
 
 
 _OF_PART: Final = (
+    "arrangements",
     "part_secrets",
     "part_certificates",
     "configurations",

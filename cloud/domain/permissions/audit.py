@@ -56,7 +56,7 @@ _ID: Final = re.compile(
 )  # see cloud.values.names; keys are longer
 
 
-TOGETHER: Final = frozenset({"set_annotations"})
+TOGETHER: Final = frozenset({"set_annotations", "set_arrangement"})
 """Actions of which a person does hundreds in a row. One entry stands for all of an author at one object within GAP."""
 
 GAP: Final = timedelta(minutes=10)  # between two actions that share an entry

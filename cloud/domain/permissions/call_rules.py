@@ -296,6 +296,8 @@ FLEET: Final[Mapping[str, Rule]] = {
     "machine": signed_in("a machine or part at which the caller has a role; checked by the method"),
     "main_part": operator(ObjectKind.ROBOT, "machine", inside=True),
     "part": operator(ObjectKind.PART, "part", inside=True),
+    "arrangement": operator(ObjectKind.PART, "part", inside=True),
+    "set_arrangement": home_operator(ObjectKind.PART, "part"),
     "log": operator(ObjectKind.PART, "part", inside=True),
     "log_counts": operator(ObjectKind.PART, "part", inside=True),
     "newest_log": operator(ObjectKind.PART, "part", inside=True),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from cloud.domain.data.segments import listed as segments
 from cloud.domain.data.segments.listed import Stored
-from cloud.domain.fleet import fleet, watching
+from cloud.domain.fleet import arrangements, fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
 from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines import log_counts, logs, machines
@@ -18,7 +18,7 @@ from cloud.domain.machines.machines import PartRecord
 from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import ObjectKind, Role, holder
+from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
 from cloud.domain.releases import reports, requests
 from cloud.domain.releases.reports import Outcome, Received
 from cloud.domain.releases.requests import AgentRequest
@@ -97,6 +97,19 @@ class FleetService(Service):
     async def part(self, part: str) -> PartRecord:
         """Return a part."""
         return await self.read(lambda sql: machines.part(sql, part))
+
+    async def arrangement(self, part: str) -> tuple[str, bool]:
+        """Return how the cards of a part are arranged, and whether the caller may arrange them for everyone."""
+
+        def work(sql: Sql) -> tuple[str, bool]:
+            home = is_home(sql, self.author, place_of(sql, ObjectKind.PART, part))
+            return arrangements.arrangement(sql, part), home
+
+        return await self.read(work)
+
+    async def set_arrangement(self, part: str, cards: str) -> None:
+        """Arrange the cards of a part for everyone; `cards` is what `rpc.pages.arrangement` returns."""
+        await self.write(lambda sql: arrangements.arrange(sql, part, cards))
 
     async def log(self, part: str, query: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
         """Return a part, a page of its log, and the number of the newest log entry at that time."""

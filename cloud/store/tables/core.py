@@ -149,6 +149,14 @@ SELECT part_id, logged / 600000000 * 600000000,
 FROM log_entries GROUP BY 1, 2, 3;
 """
 
+ARRANGEMENTS: Final = """
+-- How the cards of a part's page Control are arranged, as JSON.
+CREATE TABLE arrangements (
+    part_id TEXT PRIMARY KEY REFERENCES parts (id),
+    cards TEXT NOT NULL
+);
+"""
+
 LIVE: Final = """
 -- Snapshots that machines send while they are viewed.
 CREATE TABLE live (

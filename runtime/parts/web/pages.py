@@ -28,6 +28,7 @@ from rpc.pages.plotting import STATISTICS, plot_props
 from runtime.engine.views.source import LEVELS, Source
 from runtime.engine.views.status import MachineStatus
 from runtime.parts.web import health, pieces
+from runtime.parts.web.arranging import Arranging
 from runtime.parts.web.controls import Called, Controls
 from runtime.parts.web.forgery import COOKIE, Forgery, give_cookie
 from runtime.parts.web.live import Live
@@ -43,6 +44,7 @@ PUBLIC: Final = ("/", "/healthz", "/restart_status")
 """Paths that `rpc.access.guard` allows without a token, for supervisors. `/` answers programs with a line of text."""
 PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # SVG may contain code
 HOUR: Final = 3_600_000  # milliseconds
+CARDS: Final = "/control/cards"
 LOGIN_TEXTS: Final = LoginTexts(
     "Log in to the machine",
     "Use a key from its configuration (auth), or from the cloud that it has joined.",
@@ -54,14 +56,16 @@ def build(
     *,
     shared: Path | None = None,
     webrtc: bool = False,
+    arranging: Arranging | None = None,
     debug: Endpoint | None = None,
     metrics: Endpoint | None = None,
 ) -> Starlette:
     """Return the application for one machine. It has no lifespan.
 
-    `shared` is a folder with further static files. With `webrtc`, the machine answers offers of its pages.
+    `shared` is a folder with further static files. With `webrtc`, the machine answers offers of its pages. `arranging`
+    keeps the arrangement of cards; without it, browsers do.
     """
-    pages = Pages(source, shared, webrtc=webrtc)
+    pages = Pages(source, shared, arranging, webrtc=webrtc)
     controls = Controls(source, pages.forgery, pages.show_resource)
     answered = pages.answered
     return Starlette(
@@ -72,6 +76,7 @@ def build(
             Route("/static/{file}", answered(pages.static)),
             Route("/status.json", answered(pages.status_json)),
             Route("/control", answered(pages.control)),
+            *([Route(CARDS, answered(arranging.arrange), methods=["POST"])] if arranging is not None else []),
             Route("/statistics", answered(pages.statistics)),
             Route("/statistics/series", answered(pages.series)),
             Route("/logs", answered(pages.logs)),
@@ -94,8 +99,11 @@ def build(
 class Pages:
     """The endpoints of pages and data."""
 
-    def __init__(self, source: Source, shared: Path | None = None, *, webrtc: bool = False) -> None:
+    def __init__(
+        self, source: Source, shared: Path | None = None, arranging: Arranging | None = None, *, webrtc: bool = False
+    ) -> None:
         self._source = source
+        self._arranging = arranging
         self._webrtc = webrtc
         self._assets = Assets(STATIC, *([shared] if shared is not None else []))
         self.renderer = Renderer(self._assets)
@@ -183,6 +191,8 @@ class Pages:
             "token": TOKEN if keys else "",
             "webrtc": self._webrtc,
             "resource_pages": True,
+            "cards": await self._arranging.cards() if self._arranging is not None else "",
+            "arrange": CARDS if self._arranging is not None else "",
         }
         return self._page(request, "control.html", status=status, here="control", props=json.dumps(props))
 

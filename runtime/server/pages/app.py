@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Final
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rpc.pages.scrape import exposed
+from runtime.engine.home import home
 from runtime.engine.metrics.prometheus import families
+from runtime.parts.web.arranging import Arranging
 from runtime.parts.web.debug import Process, answer
 from runtime.parts.web.pages import build
 from runtime.server.machine import Machine
 from runtime.server.pages.view import MachineSource
 from support.worker import Worker
+
+FOLDER: Final = "pages"  # below the home of machine-server
+LOCAL: Final = "local"  # instead of the id of a part, without a cloud
 
 
 def app(machine: Machine) -> Starlette:
@@ -33,8 +42,14 @@ def app(machine: Machine) -> Starlette:
         async with worker.opened():
             return await exposed(families(machine.status(), machine.traffic, machine.pids()), request, worker.run)
 
+    def folder() -> Path:
+        cloud = machine.configured.document.cloud
+        part = cloud.id if cloud is not None else ""
+        return home(os.environ) / FOLDER / (part.replace(os.sep, "_").lstrip(".") or LOCAL)
+
     return build(
         MachineSource(machine),
+        arranging=Arranging(folder),
         shared=machine.options.shared_dir,
         webrtc="webrtc" in machine.parts.present,
         debug=debug,

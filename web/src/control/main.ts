@@ -8,4 +8,6 @@ mountIslands('control', Control, (props) => ({
   token: props.text('token'),
   webrtc: props.flag('webrtc'),
   resourcePages: props.flag('resource_pages'),
+  cards: props.text('cards'),
+  arrange: props.text('arrange'),
 }));

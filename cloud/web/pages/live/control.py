@@ -8,21 +8,45 @@ from __future__ import annotations
 import json
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
-from cloud.web.common.site import author_of, render
+from cloud.values.limits import FORM
+from cloud.web.common.site import author_of, body_of, render, status_of
 from rpc.access.login import TOKEN
+from rpc.pages.arrangement import arrangement_of
+from schema.errors import MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the route."""
 
     async def control(request: Request) -> Response:
-        part = await FleetService(cloud, author_of(request)).part(request.path_params["id"])
-        props = {"name": part.machine, "part": part.id, "token": TOKEN, "webrtc": True, "resource_pages": False}
+        service, subject = FleetService(cloud, author_of(request)), request.path_params["id"]
+        part, (cards, may) = await service.part(subject), await service.arrangement(subject)
+        props = {
+            "name": part.machine,
+            "part": part.id,
+            "token": TOKEN,
+            "webrtc": True,
+            "resource_pages": False,
+            "cards": cards,
+            "arrange": f"/machines/{part.id}/control/cards" if may else "",
+        }
         return render(request, "control.html", part=part, props=json.dumps(props))
 
-    return [Route("/machines/{id}/control", control)]
+    async def arrange(request: Request) -> Response:
+        """`POST /machines/<part>/control/cards`: arrange the cards as the body says; errors are JSON."""
+        try:
+            cards = arrangement_of(await body_of(request, FORM))
+            await FleetService(cloud, author_of(request)).set_arrangement(request.path_params["id"], cards)
+        except MachineError as error:
+            return JSONResponse({"error": str(error)}, status_of(error))
+        return Response(status_code=204)
+
+    return [
+        Route("/machines/{id}/control", control),
+        Route("/machines/{id}/control/cards", arrange, methods=["POST"]),
+    ]
