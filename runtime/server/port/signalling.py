@@ -88,7 +88,7 @@ class LocalSignalling:
         await stream.send_message(messages.signaling().CallUpdateResponse())
 
     async def admits(self, caller: Identity | None) -> bool:
-        """See `Door`: the port has authorized the call with the offer."""
+        """See `Door`: the port has authorized the call, but its offer may have come much later."""
         return self._gate.admits(caller)
 
     async def until_revoked(self, caller: Identity | None) -> None:

@@ -189,3 +189,19 @@ async def test_an_offer_that_is_too_long_or_unusable_is_refused() -> None:
             with pytest.raises(GRPCError, match=words) as caught:
                 await Call(messages.signaling().CallRequest(sdp=sdp), PAGE).made(memory, "Call")
             assert caught.value.status is Status.INVALID_ARGUMENT
+
+
+async def test_an_offer_that_comes_after_its_session_has_ended_is_refused() -> None:
+    """The port authorizes a call when it begins; its offer may come much later."""
+    async with running(KEYS) as memory:
+        ada = Identity("ada", API_KEY, {"jti": "session"})
+
+        class Late(Call):
+            async def recv_message(self) -> Any:
+                memory.serving.gate.authenticator.revoke("session")
+                return await super().recv_message()
+
+        request = messages.signaling().CallRequest(sdp=encode_description(Description("offer", "v=0")))
+        with pytest.raises(GRPCError, match="does not accept the key 'ada'") as caught:
+            await Late(request, PAGE, ada).made(memory, "Call")
+        assert caught.value.status is Status.PERMISSION_DENIED
