@@ -30,10 +30,11 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import server
 
 BENCH: Final = Path(__file__).parents[3] / "examples" / "bench.json"
-SIZES: Final = {"desktop": (1440, 900), "phone": (390, 844), "wide": (2560, 1300)}
-SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"))
+SIZES: Final = {"desktop": (1440, 900), "phone": (360, 780), "wide": (2560, 1300)}
+SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"), ("phone", "dark"))
 MANY: Final = 200  # machines
 SETTLED: Final = 15.0  # seconds until a page shows everything
+SILENT: Final = 180.0  # seconds until a machine that has ended counts as offline
 GRAPH: Final = "document.querySelector('.graph a')"
 CARDS: Final = "document.querySelectorAll('[data-card]').length > 3"
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
@@ -72,15 +73,34 @@ class Gallery:
     only: str  # part of the names of the pages to draw
     weighed: bool
 
-    async def draw(self, name: str, url: str, ready: str = "true") -> None:
-        """Draw a page in every size and color scheme, once the expression `ready` is true."""
+    async def draw(self, name: str, url: str, ready: str = "true", *, opened: str = "") -> None:
+        """Draw a page in every size and color scheme, once the expression `ready` is true, with details opened."""
         if self.only not in name:
             return
         if self.weighed:
             await self._weigh(name, url, ready)
             return
         await self.page.goto(url)
+        if opened:
+            await self.page.evaluate(
+                f"document.querySelectorAll({json.dumps(opened)}).forEach((one) => one.open = true)"
+            )
         await self.page.until(ready, limit=SETTLED)
+        await self._shoot(name)
+
+    async def draw_result(self, name: str, url: str, fields: Mapping[str, str], button: str) -> None:
+        """Draw the page that a form leads to."""
+        if self.only not in name or self.weighed:
+            return
+        await self.page.goto(url)
+        await self.page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+        for field, text in fields.items():
+            await self.page.fill(field, text)
+        await self.page.click(button)
+        await self.page.until("document.readyState === 'complete' && document.querySelector('[data-copy]')")
+        await self._shoot(name)
+
+    async def _shoot(self, name: str) -> None:
         for size, scheme in SHOTS:
             await self.page.appearance(scheme)
             width, height = SIZES[size]
@@ -116,8 +136,29 @@ async def typical(gallery: Gallery, folder: Path) -> None:
             await sign_in(gallery.page, running)
             await of_cloud(gallery, home)
             await of_part(gallery, home, part["id"])
+            await opened(gallery, home, part["id"])
             await log_in(gallery.page, f"http://{address}/", running.key)
             await of_machine(gallery, f"http://{address}")
+        await gallery.page.goto(f"{home}/machines/{part['id']}")
+        await gallery.page.until("document.querySelector('main').innerText.includes('offline')", limit=SILENT)
+        for name in ("", "/control", "/statistics", "/connect"):
+            await gallery.draw(f"offline{name.replace('/', '-')}", f"{home}/machines/{part['id']}{name}")
+
+
+async def opened(gallery: Gallery, home: str, part: str) -> None:
+    """Draw pages with their forms and details open, and pages that forms and links lead to."""
+    await gallery.draw("fragments-new", f"{home}/fragments", opened="details.new")
+    await gallery.draw("modules-new", f"{home}/modules", opened="details.new")
+    await gallery.draw("keys-open", f"{home}/keys", opened="details")
+    await gallery.draw("data-filters", f"{home}/data?view=readings", opened="details.more")
+    await gallery.draw("machine-history-changes", f"{home}/machines/{part}/history", opened="details")
+    rates = "document.querySelector('.charts canvas')"
+    await gallery.draw("machine-logs-rates", f"{home}/machines/{part}/logs", rates, opened="details.more")
+    for name, path in (("rollout", "/releases/"), ("module", "/modules/"), ("fragment", "/fragments/")):
+        await gallery.page.goto(f"{home}{path.rstrip('/')}")
+        link = await gallery.page.evaluate(f"document.querySelector('main a[href^=\"{path}\"]').href")
+        await gallery.draw(name, link)
+    await gallery.draw_result("keys-created", f"{home}/keys", {"details.new [name=name]": "bot"}, "details.new button")
 
 
 async def many(gallery: Gallery, folder: Path) -> None:

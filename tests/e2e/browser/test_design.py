@@ -24,7 +24,7 @@ ROOT: Final = HERE.parents[2]
 STYLES: Final = ("rpc/pages/static/base.css", "cloud/web/static/cloud.css")
 STORED: Final = HERE / "pictures"
 SHOTS: Final = [(size, scheme) for size in ("wide", "desktop", "phone") for scheme in ("light", "dark")]
-WIDTH: Final = {"wide": 1280, "desktop": 720, "phone": 390}  # pixels of a stored picture: text becomes grey, parts stay
+WIDTH: Final = {"wide": 1280, "desktop": 720, "phone": 360}  # pixels of a stored picture: text becomes grey, parts stay
 DIFFERENT: Final = 24  # levels of 255 by which a blurred pixel differs visibly
 TOLERATED: Final = 0.004  # share of such pixels: fonts differ a little from computer to computer
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.machines.online import Presence, presence
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.limits import FORM
@@ -35,7 +36,9 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
             "cards": cards,
             "arrange": f"/machines/{part.id}/control/cards" if may else "",
         }
-        return render(request, "control.html", part=part, props=json.dumps(props))
+        now = cloud.clock()
+        online = presence(part.seen, now, online=part.online, gone=part.gone) is Presence.ONLINE
+        return render(request, "control.html", part=part, online=online, now=now, props=json.dumps(props))
 
     async def arrange(request: Request) -> Response:
         """`POST /machines/<part>/control/cards`: arrange the cards as the body says; errors are JSON."""

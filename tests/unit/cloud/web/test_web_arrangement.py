@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from cloud.domain.fleet import arrangements
+from cloud.domain.machines.machines import note_seen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit
@@ -30,6 +31,14 @@ async def props(browser: Browser, part: str) -> dict[str, Any]:
 async def arrange(browser: Browser, part: str, value: object = ARRANGED, origin: str = f"http://{HOST}") -> Reply:
     headers = {"origin": origin, "content-type": "application/json"}
     return await browser.send("POST", f"/machines/{part}/control/cards", headers, json.dumps(value).encode())
+
+
+async def test_the_page_of_a_machine_that_was_never_online_says_so(cloud: MemoryCloud, part: str) -> None:
+    page = (await (await signed_in(cloud)).get(f"/machines/{part}/control")).text
+    assert "The machine has never been online." in page
+    assert "data-away" in page
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock()))
+    assert "data-away" not in (await (await signed_in(cloud)).get(f"/machines/{part}/control")).text
 
 
 async def test_operators_arrange_for_everyone(cloud: MemoryCloud, machine: str, part: str) -> None:
