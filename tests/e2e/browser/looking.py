@@ -125,6 +125,39 @@ _CONTRAST: Final = """
 })()
 """
 
+# A word of letters in three lines or more: its column is squeezed to a few letters.
+_SQUEEZED: Final = """
+(() => {
+  const said = [], range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode, one = text.parentElement;
+    if (one.closest("svg, script, template, option, textarea")) continue;
+    if (!one.checkVisibility({ visibilityProperty: true })) continue;
+    for (const word of text.data.matchAll(/\\p{L}{6,}/gu)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 2) said.push(`${word[0]} (${one.tagName}) has ${lines.size} lines`);
+    }
+  }
+  return said.slice(0, 5);
+})()
+"""
+
+_OPENED: Final = """
+(() => {
+  const closed = [...document.querySelectorAll("details:not([open], [name])")];
+  for (const one of closed) one.toggleAttribute("data-looked", one.open = true);
+})()
+"""
+
+_CLOSED: Final = """
+for (const one of document.querySelectorAll("details[data-looked]")) {
+  one.open = one.toggleAttribute("data-looked", false);
+}
+"""
+
 _LINKS: Final = "[...document.links].filter((one) => !one.hasAttribute('download')).map((one) => one.href)"
 
 
@@ -146,6 +179,11 @@ async def faults(page: Page) -> list[str]:
     if wider := await page.overflow():
         problems.append(f"on a phone, the page is {wider} pixels too wide: {await _wide(page)}")
     problems += [f"on a phone: {target}" for target in await page.evaluate(_TARGETS)]
+    await page.evaluate(_OPENED)
+    if wider := await page.overflow():
+        problems.append(f"on a phone with all details open, it is {wider} pixels too wide: {await _wide(page)}")
+    problems += [f"on a phone, the word {word}" for word in await page.evaluate(_SQUEEZED)]
+    await page.evaluate(_CLOSED)
     await page.size(DESK, 900)
     return problems
 
