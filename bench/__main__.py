@@ -29,6 +29,7 @@ BENCHES = {
     "commands": "processor time of commands of `machine`, against `import trio`",
     "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
     "video": "video of a camera for three viewers: processor time, delay, frames",
+    "plots": "plots of a year of readings in a browser: first chart, frames per second",
     "control_page": "from a hand on the page Control to the motor, against a Python program",
     "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
     "through": "calls to a machine through the cloud, against direct calls",

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from cloud.domain.data.buckets import Buckets, FieldNumbers, buckets_of, fields_of
+from cloud.domain.data.buckets import FieldNumbers, fields_of
 from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
 from cloud.domain.data.sources import COLUMNS, Source, read, tags_of
 from cloud.store.sql import Row, Sql
+from cloud.values.buckets import Buckets, buckets_of
 from cloud.values.times import moment_of, stored
 from schema.errors import ConfigError
 

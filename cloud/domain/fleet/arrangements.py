@@ -6,7 +6,7 @@ from cloud.store.sql import Sql
 
 
 def arrangement(sql: Sql, part: str) -> str:
-    """Return the arrangement of a part as JSON; empty if nobody has arranged its cards."""
+    """Return the arrangement of a part as JSON; empty if its cards were not arranged."""
     row = sql.row("SELECT cards FROM arrangements WHERE part_id = ?", part)
     return "" if row is None else row["cards"]
 

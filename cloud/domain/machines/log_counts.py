@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from cloud.domain.data.buckets import Buckets, buckets_of
 from cloud.store.sql import Sql
+from cloud.values.buckets import Buckets, buckets_of
 from cloud.values.times import stored
 
 KEPT: Final = timedelta(days=30)  # entries and counts; specification, section 8

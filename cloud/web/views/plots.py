@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from cloud.domain.data.buckets import Buckets, FieldNumbers
+from cloud.domain.data.buckets import FieldNumbers
+from cloud.values.buckets import Buckets
 from cloud.values.times import moment_of
 
 WIDTH: Final = 320

@@ -42,7 +42,7 @@ class Arranging:
             return ""
 
     async def arrange(self, request: Request) -> Response:
-        """Store the arrangement that the body is. MachineError if it is none, or if it cannot be stored."""
+        """Store the arrangement that the body is. MachineError if it is not valid or cannot be stored."""
         check_origin(request)
         cards = arrangement_of(await _body(request))
         try:

@@ -82,13 +82,17 @@ class Rover:
 
 
 @asynccontextmanager
-async def bench(folder: Path, *, webrtc: bool = True) -> AsyncIterator[tuple[str, Page, Rover]]:
+async def bench(folder: Path, *, webrtc: bool = True, motors: int = 0) -> AsyncIterator[tuple[str, Page, Rover]]:
     """Yield the address of the page, a browser on it, and the machine as another client sees it.
 
-    The browser is connected by WebRTC, or has none.
+    The browser is connected by WebRTC, or has none. The machine has further `motors`.
     """
     (folder / "machine").mkdir()
     document = json.loads(BENCH.read_text())
+    document["components"] += [
+        {"name": f"more-{number}", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 100}}
+        for number in range(motors)
+    ]
     async with (
         server(folder / "machine", document, "-disable-mdns", running=True) as running,
         browser(folder) as page,

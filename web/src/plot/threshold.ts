@@ -17,7 +17,7 @@ export function readingsOf(text: string): Readings | null {
   return type && component && method ? { type, component, method } : null;
 }
 
-/** Return the number that a form compares with, as the server reads it; null if it is no number. */
+/** Return the number that a form compares with, as the server reads it; null for anything else. */
 export function levelOf(text: string): number | null {
   return /^\s*-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
 }

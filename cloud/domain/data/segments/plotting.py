@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 from cloud.domain.data import series
-from cloud.domain.data.buckets import Buckets, buckets_of
 from cloud.domain.data.filters import DataFilter, Scope, conditions
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import ReadingRecord
@@ -18,6 +17,7 @@ from cloud.domain.data.segments.parquet import firsts
 from cloud.domain.data.segments.reading import Range, Readings, overlapping, range_of
 from cloud.domain.data.series import DAY, EXAMINED, LONGEST, MAX_SOURCES, Captured, SourceReadings
 from cloud.store.sql import Row, Sql
+from cloud.values.buckets import Buckets, buckets_of
 from cloud.values.times import moment_of, stored
 
 CANDIDATES: Final = 3 * MAX_SOURCES  # sources of which the newest reading in a range is looked for

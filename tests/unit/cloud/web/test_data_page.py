@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as parquet
 import pytest
 
-from cloud.domain.data.buckets import buckets_of, fields_of
+from cloud.domain.data.buckets import fields_of
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.sources import Source
 from cloud.domain.data.table import Kind, cells, flat, widen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
+from cloud.values.buckets import buckets_of
 from cloud.values.times import stored
 from cloud.web.views.data_view import MAX_COLUMNS, MAX_SHOWN, DataQuery, amount
 from cloud.web.views.plots import HEIGHT, WIDTH, Plot, plot

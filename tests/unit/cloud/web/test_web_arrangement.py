@@ -68,7 +68,7 @@ async def test_guests_see_it_and_arrange_in_their_browser_only(cloud: MemoryClou
     assert json.loads((await props(guests, part))["cards"]) == ARRANGED
 
 
-async def test_what_is_no_arrangement_or_from_elsewhere_is_refused(cloud: MemoryCloud, part: str) -> None:
+async def test_wrong_arrangements_and_other_sites_are_refused(cloud: MemoryCloud, part: str) -> None:
     owner = await signed_in(cloud)
     reply = await arrange(owner, part, {"hidden": [1], "order": []})
     assert (reply.status, "hidden.0" in reply.json()["error"]) == (400, True)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import series as tested
-from cloud.domain.data.buckets import STEPS, buckets_of, fields_of
+from cloud.domain.data.buckets import fields_of
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.series import CHARACTERS, LONGEST, MAX_SOURCES, MOST, Captured, Plotted, captured
 from cloud.server.memory import MemoryCloud
+from cloud.values.buckets import STEPS, buckets_of
 from cloud.values.times import stored
 from tests.unit.cloud.captured import Uploads, at, piece
 from tests.unit.cloud.conftest import BOTH

@@ -56,7 +56,7 @@ async def test_another_site_cannot_arrange(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b"x" * (SIZE + 10), b'{"hidden": [1], "order": []}'])
-async def test_what_is_no_arrangement_is_refused(tmp_path: Path, body: bytes) -> None:
+async def test_a_wrong_arrangement_is_refused(tmp_path: Path, body: bytes) -> None:
     reply = await opened(tmp_path).send("POST", CARDS, ORIGIN, body)
     assert reply.status == 400
     assert reply.json()["error"]
