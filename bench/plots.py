@@ -46,7 +46,7 @@ new Promise((done) => {
     const drawn = document.querySelectorAll(".chart canvas").length;
     if (!drawn) { requestAnimationFrame(look); return; }
     const asked = performance.getEntriesByType("resource").filter((one) => one.name.includes("/data/series")).at(-1);
-    requestAnimationFrame(() => done([performance.now(), asked.duration, drawn, asked.transferSize]));
+    requestAnimationFrame(() => done([performance.now(), asked.duration, drawn]));
   };
   look();
 })
@@ -109,8 +109,8 @@ async def painted(page: Page, name: str, url: str) -> None:
     for _ in range(3):
         await page.goto(url)
         rows.append(await page.until(_PAINT, limit=PATIENCE))
-    paint, asked, charts, size = sorted(rows)[len(rows) // 2]
-    print(f"| {name} | {paint:.0f} | {asked:.0f} | {charts} | {size / 1000:.0f} |", flush=True)
+    paint, asked, charts = sorted(rows)[len(rows) // 2]
+    print(f"| {name} | {paint:.0f} | {asked:.0f} | {charts} |", flush=True)
 
 
 async def moved(page: Page, name: str) -> None:
@@ -157,7 +157,7 @@ async def run(days: int, *, without_index: bool) -> None:
             base = f"http://{running.address}/data?view=readings"
             year = f"{base}&component=year&start=2025-01-01T00:00&end={(START + timedelta(days=days)):%Y-%m-%dT%H:%M}"
             day = f"{base}&tag=many&start=2025-01-01T00:00&end=2025-01-02T00:00"
-            print("| plot | first chart, ms | its numbers, ms | charts | kB |\n|---|---|---|---|---|")
+            print("| plot | first chart, ms | its numbers, ms | charts |\n|---|---|---|---|")
             await painted(page, f"1 source, {days} days of 1 Hz", year)
             await painted(page, f"{2 * MANY} series, a day of 1 Hz", day)
             print("\n| while | frames/s | longest pause, ms | frames later than 34 ms |\n|---|---|---|---|")

@@ -130,8 +130,13 @@ async def crashed(page: Page, _: Rover) -> None:
 
 
 async def offline(page: Page, _: Rover) -> None:
-    """Cut the calls of a page off. WebRTC cannot be cut off; the machine would see the same as of `crashed`."""
+    """Cut the calls of a page off. DevTools does not cut WebRTC off; see `cut`."""
     await page.network(on=False)
+
+
+async def cut(page: Page, _: Rover) -> None:
+    """Lose all that a page sends by WebRTC, without an end of the connection, as a cut network does."""
+    await page.evaluate("RTCDataChannel.prototype.send = () => undefined")
 
 
 async def stopped_by_another(_: Page, rover: Rover) -> None:
@@ -148,6 +153,7 @@ CAUSES = [
     (left, DIRECT, WINDOW + CALL),
     (crashed, WEBRTC, WINDOW + CALL),
     (offline, DIRECT, WINDOW + CALL),
+    (cut, WEBRTC, WINDOW + CALL),
 ]
 
 
