@@ -136,7 +136,8 @@ async def test_two_concurrent_edits_lose_nothing(rover: Rover) -> None:
         both = json.loads(text_of(reply))
         assert both == {"components": [{**motor, "attributes": {"max_rpm": 3}}, SENSOR], "debug": True}
         assert "components.m.attributes.max_rpm" in reply.text
-        assert re.search(r"<td><code>2</code></td><td><code>3</code></td>", reply.text)
+        conflict = '<td data-label="Theirs"><code>2</code></td><td data-label="Yours"><code>3</code></td>'
+        assert conflict in reply.text
         assert await rover.saved() == theirs
     assert 'name="base" value="3"' in reply.text
     assert (await rover.post("save", both, 3)).status == 303
