@@ -10,7 +10,7 @@ CLOUD_PORT ?= 8090
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-run: $(VENV)/.ml ## Set up and start a cloud with a machine of simulated hardware joined to it (PORT, CLOUD_PORT)
+run: $(VENV)/.ml $(VENV)/.data ## Set up and start a cloud with a machine of simulated hardware joined to it (PORT, CLOUD_PORT)
 	@PORT=$(PORT) CLOUD_PORT=$(CLOUD_PORT) exec $(PY) examples/cloud_and_machine.py
 
 setup: $(VENV)/.run ## Set up what machine-server and machine-cloud need, and start nothing
@@ -67,8 +67,8 @@ clean: ## Remove everything that `make` made
 $(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
 	@VENV=$(VENV) tools/setup $*
 
-$(VENV)/.ml: requirements/ml.lock $(VENV)/.run
-	@VENV=$(VENV) tools/setup ml
+$(VENV)/.ml $(VENV)/.data: $(VENV)/.%: requirements/%.lock $(VENV)/.run
+	@VENV=$(VENV) tools/setup $*
 
 tests/e2e/typescript/node_modules/.ready: tests/e2e/typescript/package-lock.json
 	@tools/setup-node tests/e2e/typescript

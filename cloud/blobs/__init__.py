@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
@@ -54,6 +55,10 @@ class Blobs(Protocol):
     @property
     def where(self) -> str:
         """Folder or bucket, for messages."""
+        ...
+
+    def path(self, key: str) -> Path | None:
+        """Return the absolute path of a blob, whether or not it exists; None if blobs are no files of this computer."""
         ...
 
     async def stamp(self) -> bytes:

@@ -38,6 +38,10 @@ class FolderBlobs:
         """See Blobs."""
         return str(self._folder)
 
+    def path(self, key: str) -> Path | None:
+        """See Blobs."""
+        return self._path(key).absolute()
+
     async def stamp(self) -> bytes:
         """See Blobs."""
 

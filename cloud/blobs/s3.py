@@ -80,6 +80,10 @@ class S3Blobs:
         """See Blobs."""
         return str(self.location)
 
+    def path(self, key: str) -> None:
+        """See Blobs."""
+        return
+
     async def stamp(self) -> bytes:
         """See Blobs."""
         try:

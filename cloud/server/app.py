@@ -23,6 +23,7 @@ from cloud.domain.machines.hosts import MachineHosts
 from cloud.domain.organizations.first import FirstKey, first_start
 from cloud.domain.permissions.authentication import CloudAuthenticator, open_signer
 from cloud.domain.permissions.links import Links, open_secret
+from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.upkeep.housekeeping import CHORES
 from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
@@ -168,8 +169,8 @@ class App:
         self.first = first_key or self.first
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
         links = Links(await store.write(open_secret), lambda: self.url)
-        room = Workroom()
-        async with room.opened(), trio.open_nursery() as nursery:
+        room, queries = Workroom(), QueryProcesses(self.options.data / "queries")
+        async with room.opened(), queries.opened(), trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
             options = self.options
             limits = UploadLimits(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
@@ -183,6 +184,7 @@ class App:
                     mails=mails,
                     tls=deps["certificate"],
                     room=room,
+                    queries=queries,
                     hosts=hosts,
                     ice=options.ice,
                     replica_address=options.replica_address,

@@ -416,7 +416,7 @@ def _seal_after(hours: int | None) -> timedelta | None:
     if hours is None:
         return None
     if find_spec("pyarrow") is None:
-        raise click.UsageError("--seal-after needs pyarrow, which is not installed: install the extra `parquet`")
+        raise click.UsageError("--seal-after needs pyarrow, which is not installed: install the extra `data`")
     return timedelta(hours=hours)
 
 

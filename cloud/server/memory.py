@@ -14,6 +14,7 @@ from cloud.blobs.folder import FolderBlobs
 from cloud.domain.organizations.first import FirstKey, create_owner
 from cloud.domain.permissions.authentication import CloudAuthenticator, open_signer
 from cloud.domain.permissions.links import Links, open_secret
+from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.upkeep.identity import bind
 from cloud.services.common.base import Cloud
 from cloud.services.target import CloudRouter
@@ -64,7 +65,9 @@ async def open_cloud(clock: Clock = now, postgres: str = "") -> AsyncIterator[Me
         authenticator = CloudAuthenticator(await open_signer(store), store, events)
         await nursery.start(authenticator.run)
         links = Links(await store.write(open_secret), lambda: URL)
-        cloud = Cloud(store, events, authenticator, blobs, links, clock)
+        scratch = stack.enter_context(TemporaryDirectory(prefix="machine-cloud-queries-"))
+        queries = await stack.enter_async_context(QueryProcesses(Path(scratch)).opened())
+        cloud = Cloud(store, events, authenticator, blobs, links, clock, queries=queries)
         await stack.enter_async_context(cloud.room.opened())
         nursery.start_soon(cloud.seen.run, store)
         yield MemoryCloud(cloud, first)

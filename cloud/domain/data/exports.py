@@ -67,7 +67,7 @@ async def as_parquet(pages: Pages, offload: Offload[Any]) -> AsyncGenerator[byte
         raise MachineError(
             "Parquet needs pyarrow, which is not installed with this cloud",
             kind=ErrorKind.UNSUPPORTED,
-            remedy="install the extra `parquet`, or export as CSV",
+            remedy="install the extra `data`, or export as CSV",
         ) from None
     columns = await columns_of(pages, offload)
     file = await offload(lambda: _Parquet(pyarrow, columns))

@@ -1,50 +1,35 @@
-"""Child process that executes one SQL query.
+"""Child process that executes one SQL query with DuckDB.
 
-Its standard input has frames with the settings, rows of the table, and finally the query; its standard output is the
-result. Before it reads any row, it limits its CPU time and memory, and its ability to open files, so that a query that
-exploits SQLite finds no other data. It has few imports, because it starts for every query.
+Its standard input has a frame with the settings, its standard output frames with rows as BSON, and at last the end or a
+refusal. It confines itself before it parses the query: it can then read the files of the readings, change its scratch
+folder, and do nothing else, so that a query that exploits DuckDB finds no other data. It has few imports, because it
+starts for every query.
 """
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 import marshal
 import os
-import resource
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
-from cloud.domain.queries.bson import encode
+from cloud.domain.queries import confinement
+from cloud.domain.queries.answer import converter, readable, row_of
+from cloud.domain.queries.statement import WHOLE, Invalid, checked, on_whole, uses
+from cloud.domain.queries.view import RECENT, SOURCES, View, columns_of, kinds_of, kinds_query, sources_table
 
-SETTINGS, ROWS, QUERY = b"s", b"r", b"q"  # kinds of frames: kind, length in four bytes, content
-ANSWER, REFUSAL = b"+", b"-"  # first byte of the output; rows as BSON follow, or kind, message and remedy as JSON
-
-LIMITS: Final = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 16 * 1024 * 1024,  # bytes in one value
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 64 * 1024,
-    sqlite3.SQLITE_LIMIT_COLUMN: 200,
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
-    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    sqlite3.SQLITE_LIMIT_VDBE_OP: 100_000,
-    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 64,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
-    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 100,  # an inserted row needs one for each column
-    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-"""Run-time limits of SQLite, see sqlite.org/limits.html."""
-
-_ALLOWED: Final = frozenset(
-    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-)
-_FORBIDDEN: Final = frozenset({"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"})
-_JSON: Final = frozenset({"tags", "data", "additional_parameters"})
-_TIMES: Final = frozenset({"time_requested", "time_received"})
+ROWS, END, REFUSAL = b"+", b".", b"-"
+"""Kinds of frames: kind, length in four bytes, content. Rows are BSON; a refusal is kind, message, remedy in JSON."""
 NICE: Final = 10  # lower priority than the calls of others
+PIECE: Final = 256 * 1024  # bytes of rows in a frame
+SPILL: Final = "spill"  # folder of DuckDB in the scratch folder
+_SOME: Final = 1000  # rows that are fetched at once
+_TYPED: Final = (datetime, decimal, uuid)  # modules that DuckDB imports for values
 
 
 class Refused(Exception):
@@ -53,116 +38,166 @@ class Refused(Exception):
 
 def main() -> None:
     """Execute the query on standard input."""
-    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    frames = _frames(stdin)
-    settings = marshal.loads(next(frames)[1])
-    connection = _opened(settings["table"], settings["columns"], settings["memory"])
-    _confine(settings["cpu"], settings["memory"])
-    insert = f"INSERT INTO {settings['table']} VALUES ({', '.join('?' * len(settings['columns']))})"
+    stdin, stdout = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may write to the answer, such as a progress bar
+    import _duckdb  # its package `duckdb` opens a database with threads, which would not be confined
+
+    json.loads(b'{"a": ["\\u00fc", 1.5]}')  # trigger late imports while files can be opened
+    settings = marshal.loads(stdin.read(int.from_bytes(stdin.read(8), "big")))
+    folder = settings["folder"]
     try:
-        for kind, content in frames:
-            if kind == ROWS:
-                connection.executemany(insert, marshal.loads(content))
-            else:
-                stdout.write(ANSWER + b"".join(rows(connection, content.decode(), settings)))
-                break
+        confinement.confine(
+            settings["files"],
+            folder,
+            cpu=settings["cpu"],
+            memory=settings["memory"],
+            written=settings["spill"],
+            descriptors=settings["descriptors"],
+        )
+        sys.meta_path.clear()  # nothing can be imported any more, and nothing looks for it
+        execute(_duckdb, settings, stdout)
+        _send(stdout, END, b"")
+    except confinement.Unconfined as error:
+        text = f"this computer's kernel cannot confine a query: it has no {error}"
+        _refuse(stdout, "unsupported", text, "use a kernel with Landlock (Linux 5.13 or newer, `lsm=landlock,...`)")
+    except FileNotFoundError:
+        text = "some old readings cannot be read: their file does not exist"
+        remedy = "restore the file from a backup: `machine-cloud doctor` lists the missing ones"
+        _refuse(stdout, "unavailable", text, remedy)
     except Refused as refused:
-        stdout.write(REFUSAL + json.dumps(refused.args).encode())
+        _refuse(stdout, *refused.args)
+    except Invalid as invalid:
+        _refuse(stdout, "invalid", *invalid.args)
     except MemoryError:
-        stdout.write(REFUSAL + json.dumps(_needs_memory().args).encode())
+        _refuse(stdout, *_needs_memory().args)
+    except RecursionError:
+        _refuse(stdout, "invalid", "the query or a value is nested too deeply", "nest less")
+    except _duckdb.Error as error:
+        _refuse(stdout, *_refusal(_duckdb, error, folder))
+    except ValueError as error:
+        _refuse(stdout, "invalid", f"a value of the result cannot be sent: {error}", "convert it to text")
     stdout.flush()
     os._exit(0)  # skip cleanup
 
 
-def _frames(source: BinaryIO) -> Iterator[tuple[bytes, bytes]]:
-    while len(head := source.read(5)) == 5:
-        yield head[:1], source.read(int.from_bytes(head[1:], "big"))
+def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
+    """Execute the query and write its rows; Invalid, Refused, or an error of the engine."""
+    if "\0" in settings["query"]:
+        raise Invalid("the query contains NUL", "remove it")
+    database = opened(engine, settings)
+    tree = checked(_parsed(database, settings["query"]))
+    columns = columns_of(settings["columns"])
+    text, changed = settings["query"], on_whole(tree)
+    if changed:
+        (text,) = database.execute(
+            "SELECT json_deserialize_sql(?::JSON)", [json.dumps({"error": False, "statements": [tree]})]
+        ).fetchone()
+    view = View(columns, uses(tree))
+    kinds = {}
+    if view.unknown:
+        places = (settings["numbers"], settings["files"], settings["folder"], settings["longest"])
+        query = kinds_query(view.unknown, *places)
+        kinds = kinds_of(view.unknown, database.execute(query).fetchone())
+    database.execute(sources_table(settings["folder"]))
+    database.execute(
+        view.text(
+            settings["numbers"], settings["files"], settings["again"], settings["folder"], settings["longest"], kinds
+        )
+    )
+    relation = database.sql(text)
+    names = [name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns]
+    _write(relation, names, settings["rows"], settings["bytes"], stdout)
 
 
-def _opened(table: str, columns: Sequence[str], memory: int) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute(f"PRAGMA max_page_count = {memory // 4096}")
-    return connection
-
-
-def _confine(cpu: int, memory: int) -> None:
-    """Set hard limits for the rest of the process."""
-    json.loads(b'{"a": ["\\u00fc", 1.5]}')  # trigger late imports while files can be opened
-    datetime.fromisoformat("2026-01-01 00:00:00.000000+00:00")
-    for limited, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CPU, cpu),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, 3),  # standard streams only; no other file can be opened
+def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
+    """Return an empty database that can only read the files of the readings, and whose settings cannot be changed."""
+    folder = settings["folder"]
+    database = engine.connect(
+        ":memory:",
+        config={
+            "threads": 1,
+            "memory_limit": f"{settings['engine']}B",
+            "temp_directory": f"{folder}/{SPILL}",
+            "max_temp_directory_size": f"{settings['spill']}B",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "python_enable_replacements": "false",
+            "home_directory": folder,
+            "extension_directory": f"{folder}/none",
+            "secret_directory": f"{folder}/none",
+            "allow_persistent_secrets": "false",
+        },
+    )
+    paths = [*settings["files"], f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    for statement in (
+        "SET TimeZone = 'UTC'",
+        "SET enable_progress_bar = false",
+        f"SET allowed_paths = [{listed}]",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
     ):
-        resource.setrlimit(limited, (value, value))
+        database.execute(statement)
+    return database
 
 
-def rows(connection: sqlite3.Connection, query: str, settings: Mapping[str, Any]) -> list[bytes]:
-    """Return the rows of the result as BSON; Refused."""
-    for limit, value in LIMITS.items():
-        connection.setlimit(limit, value)
-    connection.set_authorizer(_authorize)
-    columns = ", ".join(settings["columns"])
-    try:
-        cursor = connection.execute(query)
-        if cursor.description is None:
-            raise Refused("invalid", "this is not a SELECT statement", "begin with SELECT or WITH")
-        names = [column[0] for column in cursor.description]
-        return _fetched(cursor, names, settings["rows"], settings["bytes"])
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        if "not authorized" in str(error):
-            text = f"only SELECT is allowed, from the table `{settings['table']}`"
-            raise Refused("invalid", text, f"its columns are {columns}") from None
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL):
-            raise _needs_memory() from None
-        text = f"write it in the SQL of SQLite; the columns of the table `{settings['table']}` are {columns}"
-        raise Refused("invalid", f"the query is not valid: {error}", text) from None
-    except ValueError as error:
-        raise Refused("invalid", f"a value of the result cannot be sent: {error}", "convert it to text") from None
+def _parsed(database: Any, query: str) -> Any:
+    (answer,) = database.execute("SELECT json_serialize_sql(?, skip_null := false)", [query]).fetchone()
+    return json.loads(answer)
 
 
-def _fetched(cursor: sqlite3.Cursor, names: Sequence[str], max_rows: int, max_bytes: int) -> list[bytes]:
-    rows: list[bytes] = []
-    size = 0
-    for row in cursor:
-        rows.append(encode({name: _natural(name, value) for name, value in zip(names, row, strict=True)}))
-        size += len(rows[-1])
-        if len(rows) > max_rows or size > max_bytes:
-            raise Refused(
-                "exhausted",
-                f"the result has more than {max_rows} rows, or {max_bytes} bytes",
-                "add LIMIT, or select sums and averages instead of rows",
-            )
-    return rows
+def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: BinaryIO) -> None:
+    types = relation.types
+    casts = [readable(each) for each in types]
+    if casts != [str(each) for each in types]:
+        columns = (
+            f"#{place}" if cast == str(type_) else f"CAST(#{place} AS {cast})"
+            for place, (cast, type_) in enumerate(zip(casts, types, strict=True), 1)
+        )
+        relation = relation.project(", ".join(columns))
+        types = relation.types
+    converters = [converter(each) for each in types]
+    result = relation.limit(most + 1)
+    pieces, held, count, total = [], 0, 0, 0
+    while rows := result.fetchmany(_SOME):
+        for values in rows:
+            row = row_of(names, converters, values)
+            count, total, held = count + 1, total + len(row), held + len(row)
+            if count > most or total > size:
+                raise Refused(
+                    "exhausted",
+                    f"the result has more than {most} rows, or {size} bytes",
+                    "add LIMIT, or select sums and averages instead of rows",
+                )
+            pieces.append(row)
+            if held >= PIECE:
+                _send(stdout, ROWS, b"".join(pieces))
+                pieces, held = [], 0
+    _send(stdout, ROWS, b"".join(pieces))
+
+
+def _send(stdout: BinaryIO, kind: bytes, content: bytes) -> None:
+    stdout.write(kind + len(content).to_bytes(4, "big") + content)
+
+
+def _refuse(stdout: BinaryIO, kind: str, message: str, remedy: str) -> None:
+    _send(stdout, REFUSAL, json.dumps([kind, message, remedy]).encode())
+
+
+def _refusal(engine: Any, error: Exception, folder: str) -> tuple[str, str, str]:
+    text = str(error).replace(folder, "").encode("utf-8", "replace").decode()[:2000]
+    if isinstance(error, engine.OutOfMemoryException):
+        kind, message, remedy = _needs_memory().args
+        return kind, message, remedy
+    if isinstance(error, engine.IOException):
+        if f"/{SPILL}/" in text:
+            return "exhausted", "the query needs too much space on the disk", "sort or group fewer rows"
+        return "unavailable", "some readings cannot be read", "`machine-cloud doctor` lists missing and damaged files"
+    if isinstance(error, engine.PermissionException | engine.InternalException | engine.FatalException):
+        return "invalid", "the query uses something that is not available", "select from the table `readings`"
+    return "invalid", f"the query is not valid: {text}", "write it in the SQL of DuckDB; the table is `readings`"
 
 
 def _needs_memory() -> Refused:
     return Refused("exhausted", "the query needs too much memory", "select fewer rows, or shorter texts")
-
-
-def _authorize(action: int, first: str | None, second: str | None, database: str | None, inner: str | None) -> int:
-    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FORBIDDEN:
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
-_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    **dict.fromkeys(_JSON, json.loads),
-    **dict.fromkeys(_TIMES, lambda text: datetime.fromisoformat(f"{text}+00:00")),
-}
-
-
-def _natural(name: str, value: Any) -> Any:
-    """Parse a value of a table column with JSON or a time; return other values unchanged."""
-    parse = _PARSERS.get(name)
-    if parse is None or not isinstance(value, str):
-        return value
-    try:
-        return parse(value)
-    except (ValueError, RecursionError):
-        return value

@@ -1,7 +1,8 @@
-"""SQL queries in child processes: a new process for each, with limits, killed when it is no longer needed.
+"""SQL queries in child processes: a new process for each, confined and with limits, killed when it is no longer needed.
 
-SQLite functions cannot be interrupted (`instr` on long texts runs for hours), but a process can be killed. Each process
-is a new interpreter with few imports, which takes a tenth of a second: the cloud has threads, so it cannot fork.
+DuckDB brings a copy of SQLite, and two copies in one process break each other's locks, so the cloud's process never
+imports it. Each process is a new interpreter with few imports, which takes two tenths of a second: the cloud has
+threads, so it cannot fork.
 """
 
 from __future__ import annotations
@@ -10,29 +11,30 @@ import marshal
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from tempfile import gettempdir
+from typing import Any, Final
 
 import msgspec
 import trio
 
-from cloud.domain.queries.query import COLUMNS, MAX_BYTES, MAX_READINGS, MAX_ROWS, TABLE, Cells
-from cloud.domain.queries.query_child import ANSWER, NICE, QUERY, ROWS, SETTINGS
+from cloud.domain.queries.query import MAX_BYTES, MAX_ROWS, Gather, Material
+from cloud.domain.queries.query_child import END, NICE, PIECE, REFUSAL, ROWS
+from cloud.domain.queries.scratch import Scratch
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 AT_ONCE: Final = 4  # processes
 EACH: Final = 1  # processes for one organization
 _ROOT: Final = str(Path(__file__).resolve().parents[3])
-_PROGRAM: Final = (
-    f"import os; os.nice({NICE}); import sys; sys.path.insert(0, {_ROOT!r}); "  # -I: nothing else is on the path
-    "from cloud.domain.queries.query_child import main; main()"
-)
-_CHUNK: Final = 256 * 1024
+_MIB: Final = 1024 * 1024
+_HEAD: Final = 5  # bytes before the content of a frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,90 +42,163 @@ class Bounds:
     """Limits of one query. Times are in seconds, sizes in bytes."""
 
     cpu: int = 20
-    wall: float = 60.0  # from the start of the process, including the copying of readings
-    memory: int = 640 * 1024 * 1024  # address space, including the copy
+    wall: float = 60.0  # with the copying of readings
+    memory: int = 1024 * _MIB  # address space
+    engine: int = 384 * _MIB  # memory of DuckDB, beyond which it writes to its folder
+    spill: int = 2048 * _MIB  # in its folder
+    descriptors: int = 4096
     rows: int = MAX_ROWS
     size: int = MAX_BYTES
-    readings: int = MAX_READINGS
 
 
 class QueryProcesses:
-    """The Engine of a cloud."""
+    """The Engine of a cloud: `async with queries.opened()`. Folders of running queries are below `folder`."""
 
-    def __init__(self, bounds: Bounds = Bounds()) -> None:
+    def __init__(self, folder: Path | None = None, bounds: Bounds = Bounds()) -> None:
         self._bounds = bounds
         self._slots = Slots(AT_ONCE, EACH, SQL_QUEUE)
+        self._scratch = Scratch(folder or Path(gettempdir()) / "machine-cloud-queries")
+        self._worker = Worker("folders of queries")
+        self._open = False
 
-    async def execute(self, organization: str, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[QueryProcesses]:
+        """Accept queries while the context is open."""
+        async with self._worker.opened():
+            try:
+                yield self
+            finally:
+                if self._open:
+                    self._open = False
+                    with trio.CancelScope(shield=True):
+                        await self._worker.run(self._scratch.close)
+
+    async def execute(self, organization: str, query: str, gather: Gather) -> list[bytes]:
         """See Engine."""
-        SQL_TEXT.check(len(query.encode("utf-8", "surrogatepass")), "the query")
+        encoded = query.encode("utf-8", "surrogatepass")
+        SQL_TEXT.check(len(encoded), "the query")
+        engine = _engine()
         async with self._slots.hold(organization):
             with trio.move_on_after(self._bounds.wall):
-                return await self._executed(query, readings)
+                async with self._folder() as folder, _child(engine) as process:
+                    return await self._executed(process, encoded.decode("utf-8", "replace"), folder, gather)
         raise _too_long()
 
-    async def _executed(self, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
-        async with _child() as process:
+    @asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        folders: list[Path] = []
+
+        def make() -> Path:
+            if not self._open:
+                self._scratch.open()
+                self._open = True
+            folders.append(self._scratch.add())
+            return folders[0]
+
+        try:
             try:
-                await self._fill(process.stdin, readings)
-                await _send(process.stdin, QUERY, query.encode("utf-8", "surrogatepass"))
-            except trio.BrokenResourceError:
-                pass  # the process has ended; its output says why
-            answer = await self._received(process.stdout)
-            return self._rows(answer, await process.wait())
-
-    async def _fill(self, stdin: trio.abc.SendStream | None, readings: AsyncIterator[Sequence[Cells]]) -> None:
-        bounds = self._bounds
-        settings = {"table": TABLE, "columns": COLUMNS, "cpu": bounds.cpu, "memory": bounds.memory}
-        await _send(stdin, SETTINGS, marshal.dumps({**settings, "rows": bounds.rows, "bytes": bounds.size}))
-        count = 0
-        async for batch in readings:
-            count += len(batch)
-            if count > bounds.readings:
+                path = await self._worker.run(make)
+            except OSError as error:
                 raise MachineError(
-                    f"the organization has more than {bounds.readings} readings, too many for an SQL query",
-                    kind=ErrorKind.EXHAUSTED,
-                    remedy="export the readings of one method (ExportTabularData), or let old readings expire",
-                )
-            await _send(stdin, ROWS, marshal.dumps(list(batch)))
+                    f"there can be no folder for the query: {error.strerror or error}",
+                    kind=ErrorKind.UNAVAILABLE,
+                    remedy="check that the disk of the cloud's data has free space",
+                ) from error
+            yield path
+        finally:
+            if self._open:  # otherwise the folder of all queries is removed
+                # Also of a folder that is made after the caller has left.
+                self._worker.post(lambda: self._scratch.remove(folders))
 
-    async def _received(self, stdout: trio.abc.ReceiveStream | None) -> bytearray:
-        assert stdout is not None
-        answer = bytearray()
-        while piece := await stdout.receive_some(_CHUNK):
-            answer += piece
-            if len(answer) > self._bounds.size + _CHUNK:
-                raise RuntimeError("the process of a query returned more than allowed")
-        return answer
-
-    def _rows(self, answer: bytearray, status: int) -> list[bytes]:
-        if status == -signal.SIGXCPU or status == -signal.SIGKILL:
-            raise _too_long()
-        if not answer:
+    async def _executed(self, process: trio.Process, query: str, folder: Path, gather: Gather) -> list[bytes]:
+        assert process.stdin is not None
+        settings = marshal.dumps(self._settings(query, folder, await gather(folder)))
+        try:
+            await process.stdin.send_all(len(settings).to_bytes(8, "big") + settings)
+        except trio.BrokenResourceError:
+            pass  # the process has ended; its output says why
+        rows, ended = await self._received(process)
+        if not ended:
+            status = await process.wait()
+            if status in (-signal.SIGXCPU, -signal.SIGKILL):
+                raise _too_long()
             raise MachineError(
                 f"the process of the query ended unexpectedly (status {status})",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="select fewer rows, or shorter texts",
             )
-        if answer[:1] != ANSWER:
-            kind, message, remedy = msgspec.json.decode(answer[1:], type=tuple[str, str, str])
-            raise MachineError(message, kind=ErrorKind(kind), remedy=remedy)
-        rows, offset = [], 1
-        with memoryview(answer) as view:
-            while offset < len(view):
-                size = int.from_bytes(view[offset : offset + 4], "little")  # BSON begins with its length
-                if size < 5 or offset + size > len(view):
-                    raise RuntimeError("the process of a query returned an incomplete row")
-                rows.append(bytes(view[offset : offset + size]))
-                offset += size
         return rows
+
+    def _settings(self, query: str, folder: Path, material: Material) -> dict[str, Any]:
+        bounds = self._bounds
+        limits = ("cpu", "memory", "engine", "spill", "descriptors", "rows")
+        return {
+            **{name: getattr(bounds, name) for name in limits},
+            "bytes": bounds.size,
+            "query": query,
+            "folder": str(folder),
+            "files": list(material.files),
+            "again": list(material.again),
+            "columns": list(material.columns),
+            "numbers": dict(material.numbers),
+            "longest": material.longest,
+        }
+
+    async def _received(self, process: trio.Process) -> tuple[list[bytes], bool]:
+        """Return the rows, and whether the process has sent all; MachineError for a refusal."""
+        assert process.stdout is not None
+        rows: list[bytes] = []
+        buffered, total = bytearray(), 0
+        while piece := await process.stdout.receive_some(PIECE):
+            buffered += piece
+            total += len(piece)
+            if total > 2 * self._bounds.size + PIECE:
+                raise RuntimeError("the process of a query returned more than allowed")
+            while len(buffered) >= _HEAD and len(buffered) >= _HEAD + (size := int.from_bytes(buffered[1:5], "big")):
+                kind, content = bytes(buffered[:1]), bytes(buffered[_HEAD : _HEAD + size])
+                del buffered[: _HEAD + size]
+                if kind == ROWS:
+                    _split(content, rows)
+                elif kind == REFUSAL:
+                    error, message, remedy = msgspec.json.decode(content, type=tuple[str, str, str])
+                    raise MachineError(message, kind=ErrorKind(error), remedy=remedy)
+                elif kind == END:
+                    return rows, True
+        return rows, False
+
+
+def _split(content: bytes, rows: list[bytes]) -> None:
+    offset = 0
+    while offset < len(content):
+        size = int.from_bytes(content[offset : offset + 4], "little")  # BSON begins with its length
+        if size < 5 or offset + size > len(content):
+            raise RuntimeError("the process of a query returned an incomplete row")
+        rows.append(content[offset : offset + size])
+        offset += size
+
+
+def _engine() -> str:
+    """Return the folder from which the process imports DuckDB; UNSUPPORTED if it is not installed."""
+    spec = find_spec("_duckdb")
+    if spec is None or spec.origin is None:
+        raise MachineError(
+            "SQL needs DuckDB, which is not installed with this cloud",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="install the extra `data`: `pip install 'machine-runtime[data]'`",
+        )
+    origin = Path(spec.origin)
+    return str(origin.parent.parent if origin.name.startswith("__init__.") else origin.parent)
 
 
 @asynccontextmanager
-async def _child() -> AsyncIterator[trio.Process]:
+async def _child(engine: str) -> AsyncIterator[trio.Process]:
     """Open a process that is killed on leaving the context. It inherits no environment."""
+    program = (
+        f"import os; os.nice({NICE}); import sys; sys.path += [{_ROOT!r}, {engine!r}]; "  # -I: no other path
+        "from cloud.domain.queries.query_child import main; main()"
+    )
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-I", "-S", "-c", _PROGRAM],
+        [sys.executable, "-I", "-S", "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -140,11 +215,6 @@ async def _child() -> AsyncIterator[trio.Process]:
                 assert stream is not None
                 await stream.aclose()
             await process.wait()
-
-
-async def _send(stdin: trio.abc.SendStream | None, kind: bytes, content: bytes) -> None:
-    assert stdin is not None
-    await stdin.send_all(kind + len(content).to_bytes(4, "big") + content)
 
 
 def _too_long() -> MachineError:

@@ -122,7 +122,7 @@ async def _opened(folder: Path, url: str) -> AsyncIterator[Store]:
 @pytest.mark.limit(300 + 30 * KILLS)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
-    pytest.importorskip("pyarrow", reason="segments need the extra `parquet`")
+    pytest.importorskip("pyarrow", reason="segments need the extra `data`")
     files = tmp_path / "files"
     options, kills, url = ["--seal-after", "1", "--files", str(files)], KILLS, ""
     if database == "postgresql":

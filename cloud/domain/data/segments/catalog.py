@@ -71,6 +71,14 @@ def column_ids(sql: Sql, owner: str, kinds: Mapping[str, Kind], now: datetime) -
     return ids
 
 
+def columns_of(sql: Sql, owner: str) -> list[tuple[int, str, str]]:
+    """Return number, name and type of each column in the table of an organization; none if it has no table."""
+    rows = sql.rows(
+        "SELECT column_id, column_name, column_type FROM ducklake_column WHERE table_id = ?", _table(sql, owner)
+    )
+    return [(row["column_id"], row["column_name"], row["column_type"]) for row in rows]
+
+
 def add(
     sql: Sql, owner: str, path: str, content: bytes, ids: Sequence[int], summaries: Sequence[Summary], now: datetime
 ) -> int:

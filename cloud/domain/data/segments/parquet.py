@@ -162,6 +162,6 @@ def _libraries() -> tuple[Any, Any]:
         raise MachineError(
             "segments need pyarrow, which is not installed with this cloud",
             kind=ErrorKind.UNSUPPORTED,
-            remedy="install the extra `parquet`",
+            remedy="install the extra `data`",
         ) from None
     return pyarrow, parquet

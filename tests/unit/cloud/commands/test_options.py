@@ -54,4 +54,4 @@ def test_sealing_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloud.server.cli.find_spec", lambda name: None)
     done = CliRunner().invoke(command, ["--seal-after", "24"])
     assert done.exit_code == 2
-    assert "install the extra `parquet`" in done.output
+    assert "install the extra `data`" in done.output

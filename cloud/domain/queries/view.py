@@ -1,0 +1,295 @@
+"""The view `readings`, in SQL: readings in Parquet files and recent ones, as a table with the published columns. Pure.
+
+`data` is a struct of the fields that the statement uses, and of no others: DuckDB reads every column of a struct, even
+if only one of its members is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from cloud.domain.queries.statement import COLUMNS, TABLE, WHOLE, Path, Uses
+
+TYPES: Final = {"boolean": "BOOLEAN", "float64": "DOUBLE", "varchar": "VARCHAR"}
+"""Types of columns in the catalog, and in DuckDB."""
+JSON: Final = "JSON"
+_KINDS: Final = {
+    "BOOLEAN": ("BOOLEAN",),
+    "DOUBLE": ("DOUBLE", "BIGINT", "UBIGINT", "HUGEINT"),
+    "VARCHAR": ("VARCHAR",),
+}
+"""Types of columns, and the types of values in JSON that they can have."""
+_SOURCE: Final = ("number", *COLUMNS[:9], "additional_parameters", "tags")
+"""Columns of the file of sources, whose first are those of `cloud.domain.data.sources.Source`."""
+RECENT: Final = "recent.tsv"
+SOURCES: Final = "sources.csv"
+
+
+class Column:
+    """A column of the catalog with a field of readings: `path` is where its values are in a reading."""
+
+    def __init__(self, number: int, path: Path, type_: str, *, second: bool) -> None:
+        self.number = number
+        self.path = path
+        self.type = type_
+        self.second = second  # whether another column has the values of another type at the same path
+
+    @property
+    def name(self) -> str:
+        """Name within the view."""
+        return f"c{self.number}"
+
+
+def columns_of(listed: Iterable[tuple[int, str, str]]) -> list[Column]:
+    """Return the columns in number, name and type of columns of the catalog."""
+    entries = sorted(listed)
+    names = {name.casefold() for _, name, _ in entries}
+    columns, paths = list[Column](), set[Path]()
+    for number, name, type_ in entries:
+        base = name.removesuffix(f" ({type_})")
+        path = tuple((base if base.casefold() in names else name).split("."))
+        columns.append(Column(number, path, TYPES[type_], second=path in paths))
+        paths.add(path)
+    return columns
+
+
+class _Node:
+    """A member of `data`: a column, an expression, or a struct."""
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] = {}
+        self.columns: list[Column] = []
+        self.expression = ""
+        self.inner = False  # whether the statement names something below
+        self.whole = False  # whether it has the member WHOLE
+
+    def at(self, path: Path, *, folded: bool = False) -> _Node | None:
+        node: _Node | None = self
+        for name in path:
+            if node is None:
+                return None
+            same = (each for key, each in node.children.items() if folded and key.casefold() == name.casefold())
+            node = node.children.get(name) or next(same, None)
+        return node
+
+    def make(self, path: Path) -> _Node:
+        node = self
+        for name in path:
+            node = node.children.setdefault(name, _Node())
+        return node
+
+    def all_columns(self) -> Iterator[Column]:
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield from node.columns
+            stack += node.children.values()
+
+
+class View:
+    """The view for a statement: `used` is what it uses, `columns` those of the catalog."""
+
+    def __init__(self, columns: Sequence[Column], used: Uses) -> None:
+        self._every = _Node()
+        for column in sorted(columns, key=lambda column: column.path):  # in the order of stored readings
+            self._every.make(column.path).columns.append(column)
+        self._columns: dict[int, Column] = {}  # that are read
+        self._members = _Node()
+        self.unknown: list[Path] = []
+        """Paths that the statement names, and that are no column: `kinds` of `text` tells their types."""
+        for path in sorted(used.paths):
+            self._use(path)
+        if used.whole:  # after the paths: of names that differ in case only, those that the statement has are members
+            self._add(self._every.all_columns())
+            self._whole((), self._every)
+
+    def _use(self, path: Path) -> None:
+        inner = path[:-1] if path[-1] == WHOLE else path
+        node, place = self._every, list[str]()
+        for name in inner:
+            following = node.at((name,), folded=True)
+            if following is None:
+                if not node.columns:
+                    self.unknown.append((*place, *inner[len(place) :]))
+                return
+            if place:
+                self._members.make(tuple(place)).inner = True
+            place.append(next(key for key, each in node.children.items() if each is following))
+            node = following
+        if node.columns and inner == path:
+            self._add(node.columns)
+        else:
+            self._add(node.all_columns())
+            self._whole(tuple(place), node)
+
+    def _add(self, columns: Iterable[Column]) -> None:
+        for column in columns:
+            if not column.second:
+                self._members.make(column.path).columns.append(column)
+                self._columns[column.number] = column
+
+    def _whole(self, path: Path, node: _Node) -> None:
+        member = self._members.make(path)
+        member.whole = True
+        member.expression = _whole(path, node)
+        self._columns.update((column.number, column) for column in node.all_columns())
+
+    def text(
+        self, numbers: Mapping[str, int], files: Sequence[str], again: Sequence[str], folder: str, longest: int,
+        kinds: Mapping[Path, str],
+    ) -> str:  # fmt: skip
+        """Return the statement that creates the view.
+
+        `numbers` are those of the keys and the whole text in the catalog; `again` are files whose readings may be among
+        the recent ones in `folder`, too; `longest` is the length of a line there; `kinds` are types of `unknown` paths.
+        """
+        for path, kind in kinds.items():
+            if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
+                self._members.make(path).expression = _value(path, kind)
+        read = list(self._columns.values())
+        recent = recent_rows(folder, longest)
+        if again:
+            recent += f" WHERE number NOT IN (SELECT number FROM {_parquet(numbers, (), again)})"
+        parts = []
+        if files:
+            # A reading that its columns do not give back has its text, too: for what is not in a column of its file.
+            values = (
+                f"coalesce({column.name}, {_value(column.path, column.type, 'data')}) AS {column.name}"
+                for column in read
+            )
+            sealed = _parquet(numbers, read, files)
+            parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {sealed}")
+        values = (f"{_value(column.path, column.type, 'data')} AS {column.name}" for column in read)
+        parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {recent}")
+        times = "make_timestamp(requested) AS time_requested, make_timestamp(received) AS time_received"
+        return (
+            f"CREATE VIEW {TABLE} AS SELECT {', '.join(COLUMNS[:9])}, {times}, tags, additional_parameters, "
+            f"{_struct(self._members)} AS data FROM ({' UNION ALL '.join(parts)}) AS every "
+            "JOIN sources ON sources.number = every.source"
+        )
+
+
+def sources_table(folder: str) -> str:
+    """Return the statement that reads the file of sources."""
+    names = ", ".join(f"{_quoted(name)}: '{'BIGINT' if name == 'number' else 'VARCHAR'}'" for name in _SOURCE)
+    read = (
+        f"read_csv({_quoted(f'{folder}/{SOURCES}')}, columns = {{{names}}}, auto_detect = false, header = false, "
+        "delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, nullstr = 'no null')"
+    )
+    replaced = "tags::JSON::VARCHAR[] AS tags, additional_parameters::JSON AS additional_parameters"
+    return f"CREATE TABLE sources AS SELECT * REPLACE ({replaced}) FROM {read}"
+
+
+def recent_rows(folder: str, longest: int) -> str:
+    """Return the table of recent readings: source, requested, received, number, and the whole text."""
+    names = "source: 'BIGINT', requested: 'BIGINT', received: 'BIGINT', number: 'BIGINT', data: 'VARCHAR'"
+    return (
+        f"read_csv({_quoted(f'{folder}/{RECENT}')}, columns = {{{names}}}, auto_detect = false, header = false, "
+        f"delim = '\t', quote = '', escape = '', nullstr = 'no null', max_line_size = {max(longest, 1 << 16)})"
+    )
+
+
+def kinds_query(
+    paths: Sequence[Path], numbers: Mapping[str, int], files: Sequence[str], folder: str, longest: int
+) -> str:
+    """Return a query with four numbers for each path: how many readings have a number, a text, a boolean, and a list or
+    object there. Only texts of readings are read, which few in files have: their other fields are columns.
+    """
+    counts = []
+    for path in paths:
+        type_ = f"json_type(data, {_pointer(path)})"
+        counts += [f"count(*) FILTER (WHERE {type_} IN ({_among(_KINDS[kind])}))" for kind in ORDER]
+        counts.append(f"count(*) FILTER (WHERE {type_} IN ('ARRAY', 'OBJECT'))")
+    texts = f"SELECT data FROM {recent_rows(folder, longest)}"
+    if files:
+        texts += f" UNION ALL SELECT data FROM {_parquet(numbers, (), files)} WHERE data IS NOT NULL"
+    return f"SELECT {', '.join(counts)} FROM ({texts})"
+
+
+ORDER: Final = ("DOUBLE", "VARCHAR", "BOOLEAN")
+
+
+def kinds_of(paths: Sequence[Path], counts: Sequence[int]) -> dict[Path, str]:
+    """Return the types of paths in an answer to `kinds_query`: that of most values, JSON for lists and objects.
+
+    A path without values has numbers, so that a query for them is valid before the first reading arrives.
+    """
+    kinds = {}
+    for place, path in enumerate(paths):
+        *typed, other = counts[4 * place : 4 * place + 4]
+        kinds[path] = JSON if other and not any(typed) else ORDER[typed.index(max(typed))]
+    return kinds
+
+
+def _parquet(numbers: Mapping[str, int], columns: Sequence[Column], files: Sequence[str]) -> str:
+    entries = [(numbers[name], name, "BIGINT") for name in ("source", "requested", "received", "number")]
+    entries += [(numbers["data"], "data", "VARCHAR"), *((each.number, each.name, each.type) for each in columns)]
+    schema = ", ".join(
+        f"{number}: {{name: '{name}', type: '{type_}', default_value: NULL}}" for number, name, type_ in entries
+    )
+    return f"read_parquet([{', '.join(map(_quoted, files))}], schema = MAP {{{schema}}})"
+
+
+def _struct(node: _Node) -> str:
+    members, taken = [], {WHOLE}
+    for name, child in node.children.items():
+        if name and name.casefold() not in taken:
+            taken.add(name.casefold())
+            nested = child.whole or (child.children and (child.inner or not child.columns))
+            value = _struct(child) if nested else child.expression or child.columns[0].name
+            members.append(f"{_identifier(name)} := {value}")
+    if node.whole or not members:
+        members.append(f"{_identifier(WHOLE)} := {node.expression or 'whole::JSON'}")
+    return f"struct_pack({', '.join(members)})"
+
+
+def _whole(path: Path, node: _Node) -> str:
+    """Return the JSON of the part of readings at a path."""
+    built = f"json_merge_patch('{{}}', {_object(node)})" if node.children else "NULL"
+    text = f"json_extract(whole, {_pointer(path)})" if path else "whole::JSON"
+    otherwise = "NULL" if path else "'{}'"
+    return f"CASE WHEN whole IS NULL THEN coalesce({built}, {otherwise}::JSON) ELSE {text} END"
+
+
+def _object(node: _Node) -> str:
+    """Return the JSON of columns. The names of nodes are data, not identifiers: they differ in case, too."""
+    values = [f"to_json({column.name})" for column in node.columns]
+    if node.children:
+        entries = ", ".join(f"{_quoted(name)}, {_object(child)}" for name, child in node.children.items())
+        empty = " AND ".join(
+            f"{column.name} IS NULL" for child in node.children.values() for column in child.all_columns()
+        )
+        values.insert(0, f"CASE WHEN {empty} THEN NULL ELSE json_object({entries}) END")
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+
+
+def _value(path: Path, kind: str, text: str = "whole") -> str:
+    """Return the value at a path of a JSON text, if it has the type `kind`."""
+    pointer = _pointer(path)
+    if kind == JSON:
+        return f"json_extract({text}, {pointer})"
+    value = f"json_extract_string({text}, {pointer})"
+    if kind != "VARCHAR":
+        value = f"{value}::{kind}"
+    return f"CASE WHEN json_type({text}, {pointer}) IN ({_among(_KINDS[kind])}) THEN {value} END"
+
+
+def _pointer(path: Path) -> str:
+    return _quoted("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path))
+
+
+def _among(values: Iterable[str]) -> str:
+    return ", ".join(map(_quoted, values))
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return "".join(f", {value}" for value in values)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

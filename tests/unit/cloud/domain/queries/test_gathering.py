@@ -1,0 +1,179 @@
+"""SQL over segments and rows: each query answers as if all readings were rows, whatever is sealed in between."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import bson
+import pytest
+import trio
+
+from cloud.domain.data.segments import sealing
+from cloud.domain.data.segments.catalog import MAX_COLUMNS
+from cloud.domain.organizations.first import create_owner
+from cloud.domain.queries import gathering
+from cloud.server.memory import MemoryCloud
+from cloud.server.segment_nodes import seal_all
+from cloud.values.times import now
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from tests.unit.cloud.captured import DATA, Uploads, piece
+from tests.unit.cloud.conftest import Clock
+
+pytest.importorskip("_duckdb", reason="SQL needs the extra `data`")
+pytest.importorskip("pyarrow", reason="segments need the extra `data`")
+
+
+@pytest.fixture
+def up(cloud: MemoryCloud, part: str) -> Uploads:
+    return Uploads(cloud, part)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "MOST", 7)
+    monkeypatch.setattr(sealing, "SOME", 1)
+    monkeypatch.setattr(gathering, "PAGE", 3)
+
+
+async def seal(up: Uploads, clock: Clock) -> None:
+    cloud = up.cloud.cloud
+    async with (worker := Worker("test")).opened():
+        await seal_all(cloud.store, cloud.blobs, worker, timedelta(hours=1), lambda: clock.now + timedelta(days=2))
+
+
+async def rows(up: Uploads, text: str) -> list[Any]:
+    answer = await up.ask("tabular_data_by_sql", organization_id=up.cloud.first.organization, sql_query=text)
+    return [bson.decode(item, bson.CodecOptions(tz_aware=True)) for item in answer]
+
+
+ODD: Final[list[dict[str, Any]]] = [
+    {"readings": {"celsius": 20.5, "ok": True, "name": "a'\"\t\n"}},
+    {"readings": {"celsius": 21.0, "ok": False, "words": ["a", {"b": None}]}},
+    {"readings": {"celsius": "broken"}},
+    {"readings": {"celsius": 22.0, "none": None}},
+    {"readings": {}},
+    {},
+    {"readings": {"celsius": {"inner": 1.0}}},
+    {"readings": {"nan": math.nan}},
+    {"Readings": {"celsius": 1.0}},
+    {"a.b": 1.0, "a": {"b": 2.0}, "": {"": 3.0}, "~/": 4.0, '"quoted"': "x", "_json": {"x": 1.0}},
+    {"readings": {"celsius": 23.0, "deep": {"er": {"still": "ü"}}}},
+    {"readings": {"celsius": 24.5}},
+]
+
+QUESTIONS: Final = (
+    "SELECT * FROM readings ORDER BY time_requested",
+    "SELECT data FROM readings ORDER BY time_requested",
+    "SELECT data AS d, data.readings.celsius AS c FROM readings ORDER BY time_requested",
+    "SELECT COUNT(*) AS n, AVG(data.readings.celsius) AS c, MAX(time_received) AS t FROM readings",
+    "SELECT component_name, AVG(data.readings.celsius) AS c FROM readings GROUP BY ALL ORDER BY ALL",
+    "SELECT data.readings.ok AS ok, COUNT(*) AS n FROM readings GROUP BY ALL ORDER BY ALL",
+    "SELECT data.readings.deep.er.still AS s FROM readings WHERE s IS NOT NULL",
+    "SELECT data.readings.deep AS s FROM readings WHERE data.readings.deep.er.still = 'ü'",
+    "SELECT data.readings.words AS w FROM readings ORDER BY time_requested",
+    "SELECT data.readings AS r FROM readings ORDER BY time_requested",
+    "SELECT data->>'$.readings.name' AS n FROM readings ORDER BY time_requested",
+    "SELECT data->'$.readings.words[1]' AS w FROM readings ORDER BY time_requested",
+    "SELECT (data->'readings')->>'celsius' AS c FROM readings ORDER BY time_requested",
+    "SELECT json_type(data, '$.readings.celsius') AS c, json_keys(data) AS k FROM readings ORDER BY time_requested",
+    "SELECT data::JSON AS j, to_json(data)->>'$.readings.celsius' AS c FROM readings ORDER BY time_requested",
+    "SELECT data._json AS j FROM readings ORDER BY time_requested",
+    "SELECT data['readings']['celsius'] AS c FROM readings ORDER BY time_requested",
+    "WITH r AS (SELECT * FROM readings) SELECT SUM(r.data.readings.celsius) AS s FROM r WHERE r.data.readings.ok",
+    "SELECT a.data.readings.ok AS c FROM readings a JOIN readings b USING (time_requested) ORDER BY a.time_requested",
+    "SELECT x.data.readings.celsius AS c FROM (SELECT data FROM readings ORDER BY time_requested) x",
+    "SELECT r.d.readings.celsius AS c FROM (SELECT data AS d, time_requested AS t FROM readings) r ORDER BY t",
+    "SELECT r FROM readings r ORDER BY time_requested",
+    "SELECT data.readings.nothing AS n, tags FROM readings ORDER BY time_requested LIMIT 1",
+    "SELECT COUNT(*) AS n FROM readings WHERE time_requested BETWEEN '2026-01-01 00:00:02' AND '2026-01-01 00:00:05'",
+    "SELECT readings.data.readings.celsius AS c FROM readings WHERE component_name = 'other' ORDER BY time_requested",
+    "SELECT list(data ORDER BY time_requested) AS l FROM readings",
+)
+
+
+async def test_segments_and_rows_answer_as_rows(up: Uploads, clock: Clock) -> None:
+    for number, data in enumerate(ODD):
+        await up.readings(
+            piece(number, **data), component_name="s" if number % 3 else "other", tags=["lab"] * (number % 2)
+        )
+    before = [await rows(up, question) for question in QUESTIONS]
+    assert repr(before[1]) == repr([{"data": data} for data in map(_sorted, ODD)])
+    await seal(up, clock)
+    sealed = [await rows(up, question) for question in QUESTIONS]
+    for question, first, second in zip(QUESTIONS, before, sealed, strict=True):
+        assert repr(second) == repr(first), question
+
+
+def _sorted(value: Any) -> Any:
+    return {name: _sorted(each) for name, each in sorted(value.items())} if isinstance(value, dict) else value
+
+
+async def test_readings_that_are_sealed_while_rows_are_read_count_once(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
+    added = gathering._Copy.add
+    sealed = trio.Event()
+
+    async def add(self: Any, lines: Any) -> None:
+        await added(self, lines)
+        if not sealed.is_set():
+            sealed.set()
+            await seal(up, clock)
+
+    monkeypatch.setattr(gathering._Copy, "add", add)
+    assert await rows(up, "SELECT COUNT(*) AS n, SUM(data.t) AS s FROM readings") == [{"n": 12, "s": 66.0}]
+
+
+async def test_the_readings_of_other_organizations_are_not_there(up: Uploads, clock: Clock) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
+    await seal(up, clock)
+    cloud = up.cloud.cloud
+    other = await cloud.store.write(lambda sql: create_owner(sql, "Other", now()))
+    client = up.cloud.client(other.id)
+    text = "SELECT COUNT(*) AS n FROM readings"
+    (row,) = await client.call(DATA, "", "tabular_data_by_sql", organization_id=other.organization, sql_query=text)
+    assert bson.decode(row) == {"n": 0}
+    (path, *_) = _files(up)
+    for attack in (f"FROM read_parquet('{path}')", f"FROM '{path}'", f"SELECT content FROM read_blob('{path}')"):
+        with pytest.raises(MachineError) as caught:
+            await client.call(DATA, "", "tabular_data_by_sql", organization_id=other.organization, sql_query=attack)
+        assert caught.value.kind is ErrorKind.INVALID
+
+
+async def test_a_missing_file_is_reported(up: Uploads, clock: Clock) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
+    await seal(up, clock)
+    _files(up)[0].unlink()
+    with pytest.raises(MachineError, match="doctor") as caught:
+        await rows(up, "SELECT AVG(data.t) AS t FROM readings")
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_files_of_a_bucket_are_copied(up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
+    await seal(up, clock)
+    monkeypatch.setattr(type(up.cloud.cloud.blobs), "path", lambda self, key: None)
+    assert await rows(up, "SELECT AVG(data.t) AS t FROM readings") == [{"t": 5.5}]
+    monkeypatch.setattr(gathering, "MAX_COPIED", 100)
+    with pytest.raises(MachineError) as caught:
+        await rows(up, "SELECT AVG(data.t) AS t FROM readings")
+    assert caught.value.kind is ErrorKind.EXHAUSTED
+
+
+async def test_an_organization_with_as_many_columns_as_there_can_be(up: Uploads, clock: Clock) -> None:
+    for start in range(0, MAX_COLUMNS + 500, 400):
+        await up.readings(piece(start, **{f"f{number}": float(number) for number in range(start, start + 400)}))
+    text = "SELECT data, data.f3 AS first, data.f2100 AS last FROM readings ORDER BY time_requested"
+    before = await rows(up, text)
+    await seal(up, clock)
+    assert await rows(up, text) == before
+    assert await rows(up, "SELECT SUM(data.f3) AS s FROM readings") == [{"s": 3.0}]
+
+
+def _files(up: Uploads) -> list[Path]:
+    return [path for path in Path(up.cloud.cloud.blobs.where).glob("??/*") if path.is_file()]
