@@ -32,19 +32,20 @@ SYNC: Final = "viam.app.datasync.v1.DataSyncService"
 SECTIONS: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "triggers", "fragments")
 COUNTING: Final = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 QUESTIONS: Final = (
-    "SELECT instr(printf('%.*c',16000000,'a'), printf('%.*c',8000000,'a')||'b')",
-    "SELECT 'a' LIKE printf('%.*c', 900, '%_')",
+    "SELECT COUNT(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range < 0",
+    "SELECT repeat('a', 900) LIKE repeat('%_', 900)",
     "SELECT printf('%1000000000d', 1)",
-    "SELECT hex(zeroblob(16000000))",
+    "SELECT repeat('a', 16000000)",
     f"{COUNTING} SELECT COUNT(*) FROM n",
-    f"{COUNTING} SELECT group_concat(printf('%.*c', 100000, 'a')) FROM n",
+    f"{COUNTING} SELECT string_agg(repeat('a', 100000), '') FROM n",
     f"{COUNTING} SELECT i FROM n",
     "SELECT * FROM readings a, readings b, readings c",
-    "SELECT replace(hex(zeroblob(4000000)), '0', hex(zeroblob(2000)))",
+    "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
+    "SELECT md5(range::VARCHAR) AS a FROM range(100000000) ORDER BY a",
     "SELECT data FROM readings LIMIT 3",
     "ATTACH '/etc/passwd' AS x",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT * FROM sqlite_master",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM duckdb_settings()",
 )
 PATTERNS: Final = ("(a+)+$", "((a?){50}){50}", "a{1000}{1000}", "(.*a){30}", "[" * 300, "(?=a)", "\\u0000")
 

@@ -270,9 +270,12 @@ def _value(path: Path, kind: str, text: str = "whole") -> str:
     if kind == JSON:
         return f"json_extract({text}, {pointer})"
     value = f"json_extract_string({text}, {pointer})"
+    condition = f"json_type({text}, {pointer}) IN ({_among(_KINDS[kind])})"
     if kind != "VARCHAR":
         value = f"{value}::{kind}"
-    return f"CASE WHEN json_type({text}, {pointer}) IN ({_among(_KINDS[kind])}) THEN {value} END"
+    if kind == "DOUBLE":  # as in columns, where a single NaN would make every sum NaN
+        condition += f" AND isfinite({value})"
+    return f"CASE WHEN {condition} THEN {value} END"
 
 
 def _pointer(path: Path) -> str:

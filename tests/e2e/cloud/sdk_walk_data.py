@@ -58,7 +58,7 @@ async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:
     seen("export_tabular_data", facts, ("tractor", ["lab"], SENSOR, part, at.location))
     assert [point.payload for point in some] == uploaded[1:3]
     await _pages(data, seen, uploaded, str(at.folder / "readings.txt"))
-    query = "SELECT MAX(data->>'$.readings.t') AS top, COUNT(*) AS n FROM readings"
+    query = "SELECT MAX(data.readings.t) AS top, COUNT(*) AS n FROM readings"
     seen("tabular_data_by_sql", await data.tabular_data_by_sql(at.organization, query), [{"top": 26.0, "n": 7}])
     await seen.refused(data.tabular_data_by_sql(at.organization, "DROP TABLE readings"), Status.INVALID_ARGUMENT)
     with pytest.raises(NotImplementedError):  # raised by the SDK itself, without a call

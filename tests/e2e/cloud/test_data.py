@@ -141,7 +141,7 @@ async def test_readings_from_upload_to_query(running: Running) -> None:
         assert [element.data for element in result + rest] == uploaded
         assert result[0].metadata.component_type == "sensor"
         rows = await data.tabular_data_by_sql(
-            organization, "SELECT MAX(data->>'$.readings.t') AS top, COUNT(*) AS n FROM readings"
+            organization, "SELECT MAX(data.readings.t) AS top, COUNT(*) AS n FROM readings"
         )
         assert rows == [{"top": 24.0, "n": 5}]
         (row,) = await data.tabular_data_by_sql(organization, "SELECT * FROM readings ORDER BY time_requested LIMIT 1")

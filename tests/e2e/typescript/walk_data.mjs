@@ -40,7 +40,7 @@ async function readings(data, sdk, found, organization, part) {
   }
   const counted = await data.tabularDataByFilter(wanted, undefined, undefined, '', true);
   found.tabularDataByFilter = [all, sizes, Number(counted.count)];
-  found.tabularDataBySQL = await data.tabularDataBySQL(organization, "SELECT SUM(data->>'$.readings.t') AS sum FROM readings");
+  found.tabularDataBySQL = await data.tabularDataBySQL(organization, "SELECT SUM(data.readings.t) AS sum FROM readings");
   found.deleteTabularData = [Number(await data.deleteTabularData(organization, 0)), (await data.exportTabularData(...source)).length];
 }
 

@@ -87,7 +87,7 @@ async def test_a_reading_that_is_not_a_number_does_not_break_queries(cloud: Memo
     sent = [{"struct": {"readings": {"t": number}}} for number in (math.nan, 1.0, math.inf, 3.0)]
     client = cloud.client()
     await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=sent)
-    query = "SELECT SUM(data->>'$.readings.t') AS sum, COUNT(*) AS n FROM readings"
+    query = "SELECT SUM(data.readings.t) AS sum, COUNT(*) AS n FROM readings"
     answer = await client.call(
         DATA, "", "tabular_data_by_sql", organization_id=cloud.first.organization, sql_query=query
     )

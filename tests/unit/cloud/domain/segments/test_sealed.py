@@ -102,7 +102,7 @@ async def answers(up: Uploads, chance: random.Random) -> list[Any]:
         }
         results.append(await up.ask("get_latest_tabular_data", **method))
         results.append([point async for point in up.owner.stream(DATA, "", "export_tabular_data", **method)])
-    query = "SELECT time_requested, component_name, tags, data FROM readings ORDER BY time_requested, data"
+    query = "SELECT time_requested, component_name, tags, data FROM readings ORDER BY time_requested, data::VARCHAR"
     results.append(await up.ask("tabular_data_by_sql", organization_id=organization, sql_query=query))
     return results
 
