@@ -26,7 +26,9 @@ from cloud.domain.queries.view import RECENT, SOURCES
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
-PAGE: Final = 5000  # rows that one transaction reads
+PAGE: Final = 5000  # rows that one transaction reads at most
+FIRST_PAGE: Final = 200  # in the first one, when their length is unknown
+CHARACTERS: Final = 8_000_000  # that one transaction reads, if rows are as long as those before
 TOGETHER: Final = 200  # sources that one transaction looks at
 _FIRST: Final[Position] = (-(1 << 62), -1)
 _LINE: Final = (
@@ -42,10 +44,11 @@ async def gathered(store: Transactions, blobs: Blobs, run: Run[Any], owner: str,
     """
     numbers, last = await store.read(lambda sql: (sources.of_organization(sql, owner), _next(sql)))
     copy = _Copy(run, folder)
-    place, after = 0, _FIRST
+    place, after, most = 0, _FIRST, min(PAGE, FIRST_PAGE)
     while place < len(numbers):
-        lines, place, after = await store.read(partial(_lines, numbers=numbers, first=place, after=after))
+        lines, place, after = await store.read(partial(_lines, numbers=numbers, first=place, after=after, most=most))
         await copy.add(lines)
+        most = max(1, min(PAGE, CHARACTERS * max(1, len(lines)) // max(1, sum(map(len, lines)))))
     described, listed, columns = await store.read(
         lambda sql: (_described(sql, owner), _segments(sql, owner), columns_of(sql, owner))
     )
@@ -129,8 +132,8 @@ def _extend(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _lines(sql: Sql, numbers: Sequence[int], first: int, after: Position) -> tuple[list[str], int, Position]:
-    """Return up to PAGE rows as lines, and the place and position at which the next ones begin."""
+def _lines(sql: Sql, numbers: Sequence[int], first: int, after: Position, most: int) -> tuple[list[str], int, Position]:
+    """Return up to `most` rows as lines, and the place and position at which the next ones begin."""
     lines: list[str] = []
     end = min(len(numbers), first + TOGETHER)
     for place in range(first, end):
@@ -139,10 +142,10 @@ def _lines(sql: Sql, numbers: Sequence[int], first: int, after: Position) -> tup
             "WHERE source = ? AND (requested, number) > (?, ?) ORDER BY requested, number LIMIT ?",
             numbers[place],
             *after,
-            PAGE - len(lines),
+            most - len(lines),
         )
         lines += [row["line"] for row in rows]
-        if len(lines) == PAGE:
+        if len(lines) == most:
             return lines, place, (rows[-1]["requested"], rows[-1]["number"])
         after = _FIRST
     return lines, end, _FIRST
