@@ -94,6 +94,8 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /machines/{id}/data": signed_in("redirects to /data"),
     "GET /data/series": FILTERED,
     "GET /data/export": FILTERED,
+    "GET /sql": signed_in("operators of the organization that the form names"),
+    "GET /sql/answer.csv": signed_in("the same"),
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,
     # datasets

@@ -50,6 +50,7 @@ SECTIONS: Final = (
     ("Releases", "/releases"),
     ("Modules", "/modules"),
     ("Data", "/data"),
+    ("SQL", "/sql"),
     ("Datasets", "/datasets"),
     ("Training", "/training"),
     ("Keys", "/keys"),

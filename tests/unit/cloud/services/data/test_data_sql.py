@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloud.domain.queries import gathering, query_process
-from cloud.domain.queries.bson import encode
+from cloud.domain.queries.bson import decode, encode
 from cloud.domain.queries.query import Material
 from cloud.domain.queries.query_process import EACH, Bounds, QueryProcesses
 from cloud.domain.queries.scratch import Scratch
@@ -284,6 +284,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.di
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
 def test_bson_is_read_by_the_official_implementation(document: dict[str, Any]) -> None:
     assert bson.decode(encode(document), bson.CodecOptions(tz_aware=True)) == document
+    assert decode(encode(document)) == document
 
 
 @pytest.mark.parametrize("document", [{"a\0": 1}, {"a": 2**63}, {"a": object()}])
