@@ -54,11 +54,11 @@ async def gathered(store: Transactions, blobs: Blobs, run: Run[Any], owner: str,
     )
     await copy.finish(described)
     files, again = [], []
-    for number, blob in listed:
+    for number, blob, first, newest in listed:
         path = blobs.path(blob)
-        files.append(str(await copy.file(blobs, blob) if path is None else path))
+        files.append((str(await copy.file(blobs, blob) if path is None else path), first, newest))
         if number >= last:
-            again.append(files[-1])
+            again.append(files[-1][0])
     keys = {name: number for number, name, _ in columns if name in (*KEYS, WHOLE)}
     return Material([each for each in columns if each[1] not in keys], keys, files, again, copy.longest)
 
@@ -157,14 +157,14 @@ def _next(sql: Sql) -> int:
     return 0 if row is None else int(row["next_file_id"])
 
 
-def _segments(sql: Sql, owner: str) -> list[tuple[int, str]]:
-    """Return numbers and blobs of the segments of an organization."""
+def _segments(sql: Sql, owner: str) -> list[tuple[int, str, int, int]]:
+    """Return numbers, blobs, and times of the first and last readings of the segments of an organization."""
     rows = sql.rows(
-        "SELECT segments.number AS number, segments.blob AS blob FROM data_sources CROSS JOIN segments "
+        "SELECT segments.number AS number, segments.blob AS blob, first, last FROM data_sources CROSS JOIN segments "
         "WHERE data_sources.organization_id = ? AND segments.source = data_sources.number",
         owner,
     )
-    return sorted((row["number"], row["blob"]) for row in rows)
+    return sorted((row["number"], row["blob"], row["first"], row["last"]) for row in rows)
 
 
 def _described(sql: Sql, owner: str) -> list[tuple[object, ...]]:

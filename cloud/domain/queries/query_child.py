@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries import confinement
 from cloud.domain.queries.answer import converter, readable, row_of
-from cloud.domain.queries.statement import WHOLE, Invalid, checked, on_whole, uses
-from cloud.domain.queries.view import RECENT, SOURCES, View, columns_of, kinds_of, kinds_query, sources_table
+from cloud.domain.queries.statement import WHOLE, Invalid, checked, is_fixed, on_whole, time_bounds, uses
+from cloud.domain.queries.view import RECENT, SOURCES, Stored, View, columns_of, kinds_of, kinds_query, sources_table
 
 ROWS, END, REFUSAL = b"+", b".", b"-"
 """Kinds of frames: kind, length in four bytes, content. Rows are BSON; a refusal is kind, message, remedy in JSON."""
@@ -47,7 +47,7 @@ def main() -> None:
     folder = settings["folder"]
     try:
         confinement.confine(
-            settings["files"],
+            [path for path, _, _ in settings["files"]],
             folder,
             cpu=settings["cpu"],
             memory=settings["memory"],
@@ -89,21 +89,13 @@ def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
     columns = columns_of(settings["columns"])
     text, changed = settings["query"], on_whole(tree)
     if changed:
-        (text,) = database.execute(
-            "SELECT json_deserialize_sql(?::JSON)", [json.dumps({"error": False, "statements": [tree]})]
-        ).fetchone()
-    view = View(columns, uses(tree))
-    kinds = {}
+        text = _text(database, tree)
+    view, stored, kinds = View(columns, uses(tree)), Stored(settings), {}
     if view.unknown:
-        places = (settings["numbers"], settings["files"], settings["folder"], settings["longest"])
-        query = kinds_query(view.unknown, *places)
-        kinds = kinds_of(view.unknown, database.execute(query).fetchone())
-    database.execute(sources_table(settings["folder"]))
-    database.execute(
-        view.text(
-            settings["numbers"], settings["files"], settings["again"], settings["folder"], settings["longest"], kinds
-        )
-    )
+        kinds = kinds_of(view.unknown, database.execute(kinds_query(view.unknown, stored)).fetchone())
+    database.execute(sources_table(stored.folder))
+    _narrow(engine, database, tree, stored)
+    database.execute(view.text(stored, kinds))
     relation = database.sql(text)
     names = [name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns]
     _write(relation, names, settings["rows"], settings["bytes"], stdout)
@@ -129,7 +121,7 @@ def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
             "allow_persistent_secrets": "false",
         },
     )
-    paths = [*settings["files"], f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
+    paths = [*(path for path, _, _ in settings["files"]), f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
     listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     for statement in (
         "SET TimeZone = 'UTC'",
@@ -145,6 +137,33 @@ def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
 def _parsed(database: Any, query: str) -> Any:
     (answer,) = database.execute("SELECT json_serialize_sql(?, skip_null := false)", [query]).fetchone()
     return json.loads(answer)
+
+
+def _text(database: Any, tree: Mapping[str, Any]) -> str:
+    statements = json.dumps({"error": False, "statements": [tree]})
+    (text,) = database.execute("SELECT json_deserialize_sql(?::JSON)", [statements]).fetchone()
+    return str(text)
+
+
+def _narrow(engine: Any, database: Any, tree: Mapping[str, Any], stored: Stored) -> None:
+    """Leave out files and rows with times that the statement excludes."""
+    bounds = [(lower, bound) for lower, bound in time_bounds(tree) if is_fixed(bound)]
+    database.execute("BEGIN TRANSACTION")  # in which now() is always the same
+    try:
+        moments = [_moment(database, bound) for _, bound in bounds]
+    except engine.Error:  # the query says what is wrong
+        database.execute("ROLLBACK")
+        return
+    for (lower, _), moment in zip(bounds, moments, strict=True):
+        stored.narrow(*((moment, None) if lower else (None, moment)))
+
+
+def _moment(database: Any, expression: Mapping[str, Any]) -> int | None:
+    """Return the stored time that an expression without columns means; None for NULL."""
+    tree = _parsed(database, "SELECT 1")["statements"][0]
+    tree["node"]["select_list"] = [expression]
+    (moment,) = database.execute(f"SELECT epoch_us(CAST(({_text(database, tree)}) AS TIMESTAMP))").fetchone()
+    return None if moment is None else int(moment)
 
 
 def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: BinaryIO) -> None:

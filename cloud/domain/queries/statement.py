@@ -50,6 +50,20 @@ KINDS: Final = frozenset(
 """Kinds of nodes that are no expression."""
 
 _NAME: Final = re.compile(r"[\w ]+")
+_EQUAL: Final = "COMPARE_EQUAL"
+_LOWER: Final = {
+    "COMPARE_GREATERTHAN": (True,),
+    "COMPARE_GREATERTHANOREQUALTO": (True,),
+    "COMPARE_LESSTHAN": (False,),
+    "COMPARE_LESSTHANOREQUALTO": (False,),
+    _EQUAL: (True, False),
+}
+"""For a comparison with a time on the left: whether the right side is a lower bound."""
+_FIXED: Final = frozenset({"CONSTANT", "CAST", "FUNCTION"})  # classes of expressions
+_STEADY: Final = re.compile(
+    r"[-+*]|now|today|current_(?:timestamp|date)|get_current_timestamp|date_(?:trunc|add|sub)|make_(?:timestamp|date)|"
+    r"to_(?:years|months|weeks|days|hours|minutes|seconds|milliseconds|microseconds|timestamp)|trunc|strptime"
+)
 _JSON: Final = re.compile(r"to_json|json|json_.*|->>?")
 _TEXTS: Final = frozenset({"json", "varchar"})
 _STEP: Final = re.compile(r'\.(?:"([^"]+)"|([^."\[\]*]+))')
@@ -60,11 +74,12 @@ class Invalid(Exception):
 
 
 class Uses:
-    """Fields of `data` that a statement names, by their paths, and whether it may use all of `data`."""
+    """Fields of `data` that a statement names, by paths; whether it may use `data` as a whole, and every field."""
 
     def __init__(self) -> None:
         self.paths: set[Path] = set()
         self.whole = False
+        self.every = False  # fields that it does not name, as `data.*` does
 
 
 def checked(answer: Tree) -> Tree:
@@ -141,6 +156,7 @@ def _add(top: Any, used: Uses, others: set[Path], tables: set[str]) -> None:
                 used.paths.add(path)
                 continue  # the other operand is a constant
             columns = [name.casefold() for name in node.get("using_columns") or ()]
+            used.every |= (kind == "STAR" and bool(node["relation_name"])) or node.get("function_name") == "unnest"
             used.whole |= (
                 kind in ("STAR", "POSITIONAL_REFERENCE", "PIVOT")
                 or node.get("ref_type") == "NATURAL"
@@ -232,6 +248,52 @@ def _names_given(node: Tree) -> Iterator[str]:
     yield str(node.get("alias", "")).casefold()
     for each in (*(node.get("aliases") or ()), *(node.get("column_name_alias") or ())):
         yield str(each).casefold()
+
+
+def time_bounds(tree: Tree) -> list[tuple[bool, Tree]]:
+    """Return bounds of `time_requested` outside of which a statement needs no reading: whether lower, and expression.
+
+    None unless the statement has the table once, and compares its times before it does anything else with it.
+    """
+    tables = [node for node in _nodes(tree) if node.get("type") == "BASE_TABLE"]
+    if sum(each["table_name"].casefold() == TABLE for each in tables) != 1 or TABLE in set(_cte_names(tree)):
+        return []
+    for node in _nodes(tree):
+        table = node.get("from_table") or {}
+        if table.get("type") == "BASE_TABLE" and table["table_name"].casefold() == TABLE:
+            if table["sample"] or table["column_name_alias"] or not node["where_clause"]:
+                return []
+            return list(_bounds(node["where_clause"], str(table["alias"] or TABLE).casefold()))
+    return []
+
+
+def _bounds(condition: Tree, table: str) -> Iterator[tuple[bool, Tree]]:
+    kind = condition.get("type")
+    if kind == "CONJUNCTION_AND":
+        for child in condition["children"]:
+            yield from _bounds(child, table)
+    elif kind == "COMPARE_BETWEEN" and _is_time(condition["input"], table):
+        yield True, condition["lower"]
+        yield False, condition["upper"]
+    elif kind in _LOWER:
+        for column, each, swapped in (("left", "right", False), ("right", "left", True)):
+            if _is_time(condition[column], table):
+                yield from ((lower != (swapped and kind != _EQUAL), condition[each]) for lower in _LOWER[kind])
+
+
+def is_fixed(expression: Tree) -> bool:
+    """Return whether an expression has the same value for each row, and each time in a transaction."""
+    for node in _nodes(expression):
+        kind = node.get("class")
+        name = str(node.get("function_name", "")).casefold()
+        if (kind is not None and kind not in _FIXED) or (kind == "FUNCTION" and not _STEADY.fullmatch(name)):
+            return False
+    return True
+
+
+def _is_time(node: Tree, table: str) -> bool:
+    names = [name.casefold() for name in node.get("column_names") or ()]
+    return names in (["time_requested"], [table, "time_requested"])
 
 
 def _cast_name(cast: Tree) -> str:

@@ -37,8 +37,13 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Name within the view."""
+        """Name of the values in files, for the whole reading."""
         return f"c{self.number}"
+
+    @property
+    def member(self) -> str:
+        """Name of the values of all readings, for a member of `data`."""
+        return f"m{self.number}"
 
 
 def columns_of(listed: Iterable[tuple[int, str, str]]) -> list[Column]:
@@ -52,6 +57,54 @@ def columns_of(listed: Iterable[tuple[int, str, str]]) -> list[Column]:
         columns.append(Column(number, path, TYPES[type_], second=path in paths))
         paths.add(path)
     return columns
+
+
+class Stored:
+    """Where the readings are: see `cloud.domain.queries.query.Material`. `folder` has the files RECENT and SOURCES."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.folder: str = settings["folder"]
+        self.again: Sequence[str] = settings["again"]
+        self._numbers: Mapping[str, int] = settings["numbers"]
+        self._longest = max(settings["longest"], 1 << 16)
+        self._files: Sequence[tuple[str, int, int]] = settings["files"]
+        self._low, self._high = -1 << 63, (1 << 63) - 1
+
+    def narrow(self, low: int | None, high: int | None) -> None:
+        """Leave out readings that were captured before `low` or after `high`, which are stored times."""
+        self._low = self._low if low is None else max(self._low, low)
+        self._high = self._high if high is None else min(self._high, high)
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the files that may have readings in the range."""
+        return [path for path, first, last in self._files if first <= self._high and last >= self._low]
+
+    def within(self) -> str:
+        """Return the condition for rows in the range."""
+        return f"requested BETWEEN {self._low} AND {self._high}"
+
+    def recent(self) -> str:
+        """Return the table of recent readings: source, requested, received, number, and the whole text."""
+        names = "source: 'BIGINT', requested: 'BIGINT', received: 'BIGINT', number: 'BIGINT', data: 'VARCHAR'"
+        return (
+            f"read_csv({_quoted(f'{self.folder}/{RECENT}')}, columns = {{{names}}}, auto_detect = false, "
+            "header = false, delim = '\t', quote = '', escape = '', nullstr = 'no null', "
+            f"max_line_size = {self._longest})"
+        )
+
+    def parquet(self, columns: Sequence[Column], files: Sequence[str]) -> str:
+        """Return the table of readings in files: the same, and columns."""
+        keys = ("source", "requested", "received", "number")
+        entries = [
+            *((self._numbers[name], name, "BIGINT") for name in keys),
+            (self._numbers["data"], "data", "VARCHAR"),
+        ]
+        entries += ((each.number, each.name, each.type) for each in columns)
+        schema = ", ".join(
+            f"{number}: {{name: '{name}', type: '{type_}', default_value: NULL}}" for number, name, type_ in entries
+        )
+        return f"read_parquet([{', '.join(map(_quoted, files))}], schema = MAP {{{schema}}})"
 
 
 class _Node:
@@ -94,14 +147,16 @@ class View:
         self._every = _Node()
         for column in sorted(columns, key=lambda column: column.path):  # in the order of stored readings
             self._every.make(column.path).columns.append(column)
-        self._columns: dict[int, Column] = {}  # that are read
+        self._columns: dict[int, Column] = {}  # for whole readings
+        self._used: dict[int, Column] = {}  # for members
         self._members = _Node()
         self.unknown: list[Path] = []
         """Paths that the statement names, and that are no column: `kinds` of `text` tells their types."""
         for path in sorted(used.paths):
             self._use(path)
-        if used.whole:  # after the paths: of names that differ in case only, those that the statement has are members
+        if used.every:  # after the paths: of names that differ in case only, those that the statement has are members
             self._add(self._every.all_columns())
+        if used.whole:
             self._whole((), self._every)
 
     def _use(self, path: Path) -> None:
@@ -127,7 +182,7 @@ class View:
         for column in columns:
             if not column.second:
                 self._members.make(column.path).columns.append(column)
-                self._columns[column.number] = column
+                self._used[column.number] = column
 
     def _whole(self, path: Path, node: _Node) -> None:
         member = self._members.make(path)
@@ -135,32 +190,29 @@ class View:
         member.expression = _whole(path, node)
         self._columns.update((column.number, column) for column in node.all_columns())
 
-    def text(
-        self, numbers: Mapping[str, int], files: Sequence[str], again: Sequence[str], folder: str, longest: int,
-        kinds: Mapping[Path, str],
-    ) -> str:  # fmt: skip
-        """Return the statement that creates the view.
-
-        `numbers` are those of the keys and the whole text in the catalog; `again` are files whose readings may be among
-        the recent ones in `folder`, too; `longest` is the length of a line there; `kinds` are types of `unknown` paths.
-        """
+    def text(self, stored: Stored, kinds: Mapping[Path, str]) -> str:
+        """Return the statement that creates the view; `kinds` are types of `unknown` paths."""
         for path, kind in kinds.items():
             if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
                 self._members.make(path).expression = _value(path, kind)
-        read = list(self._columns.values())
-        recent = recent_rows(folder, longest)
-        if again:
-            recent += f" WHERE number NOT IN (SELECT number FROM {_parquet(numbers, (), again)})"
+        whole, used = self._columns.values(), self._used.values()
+        within = stored.within()
+        recent = f"{stored.recent()} WHERE {within}"
+        if stored.again:
+            recent += f" AND number NOT IN (SELECT number FROM {stored.parquet((), stored.again)})"
         parts = []
-        if files:
+        if stored.files:
             # A reading that its columns do not give back has its text, too: for what is not in a column of its file.
-            values = (
-                f"coalesce({column.name}, {_value(column.path, column.type, 'data')}) AS {column.name}"
-                for column in read
-            )
-            sealed = _parquet(numbers, read, files)
+            values = [
+                *(column.name for column in whole),
+                *(f"coalesce({each.name}, {_value(each.path, each.type, 'data')}) AS {each.member}" for each in used),
+            ]
+            sealed = f"{stored.parquet(list((self._columns | self._used).values()), stored.files)} WHERE {within}"
             parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {sealed}")
-        values = (f"{_value(column.path, column.type, 'data')} AS {column.name}" for column in read)
+        values = [
+            *(f"NULL::{column.type} AS {column.name}" for column in whole),  # not needed: these have a whole text
+            *(f"{_value(each.path, each.type, 'data')} AS {each.member}" for each in used),
+        ]
         parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {recent}")
         times = "make_timestamp(requested) AS time_requested, make_timestamp(received) AS time_received"
         return (
@@ -181,18 +233,7 @@ def sources_table(folder: str) -> str:
     return f"CREATE TABLE sources AS SELECT * REPLACE ({replaced}) FROM {read}"
 
 
-def recent_rows(folder: str, longest: int) -> str:
-    """Return the table of recent readings: source, requested, received, number, and the whole text."""
-    names = "source: 'BIGINT', requested: 'BIGINT', received: 'BIGINT', number: 'BIGINT', data: 'VARCHAR'"
-    return (
-        f"read_csv({_quoted(f'{folder}/{RECENT}')}, columns = {{{names}}}, auto_detect = false, header = false, "
-        f"delim = '\t', quote = '', escape = '', nullstr = 'no null', max_line_size = {max(longest, 1 << 16)})"
-    )
-
-
-def kinds_query(
-    paths: Sequence[Path], numbers: Mapping[str, int], files: Sequence[str], folder: str, longest: int
-) -> str:
+def kinds_query(paths: Sequence[Path], stored: Stored) -> str:
     """Return a query with four numbers for each path: how many readings have a number, a text, a boolean, and a list or
     object there. Only texts of readings are read, which few in files have: their other fields are columns.
     """
@@ -201,9 +242,9 @@ def kinds_query(
         type_ = f"json_type(data, {_pointer(path)})"
         counts += [f"count(*) FILTER (WHERE {type_} IN ({_among(_KINDS[kind])}))" for kind in ORDER]
         counts.append(f"count(*) FILTER (WHERE {type_} IN ('ARRAY', 'OBJECT'))")
-    texts = f"SELECT data FROM {recent_rows(folder, longest)}"
-    if files:
-        texts += f" UNION ALL SELECT data FROM {_parquet(numbers, (), files)} WHERE data IS NOT NULL"
+    texts = f"SELECT data FROM {stored.recent()}"
+    if stored.files:
+        texts += f" UNION ALL SELECT data FROM {stored.parquet((), stored.files)} WHERE data IS NOT NULL"
     return f"SELECT {', '.join(counts)} FROM ({texts})"
 
 
@@ -222,22 +263,13 @@ def kinds_of(paths: Sequence[Path], counts: Sequence[int]) -> dict[Path, str]:
     return kinds
 
 
-def _parquet(numbers: Mapping[str, int], columns: Sequence[Column], files: Sequence[str]) -> str:
-    entries = [(numbers[name], name, "BIGINT") for name in ("source", "requested", "received", "number")]
-    entries += [(numbers["data"], "data", "VARCHAR"), *((each.number, each.name, each.type) for each in columns)]
-    schema = ", ".join(
-        f"{number}: {{name: '{name}', type: '{type_}', default_value: NULL}}" for number, name, type_ in entries
-    )
-    return f"read_parquet([{', '.join(map(_quoted, files))}], schema = MAP {{{schema}}})"
-
-
 def _struct(node: _Node) -> str:
     members, taken = [], {WHOLE}
     for name, child in node.children.items():
         if name and name.casefold() not in taken:
             taken.add(name.casefold())
             nested = child.whole or (child.children and (child.inner or not child.columns))
-            value = _struct(child) if nested else child.expression or child.columns[0].name
+            value = _struct(child) if nested else child.expression or child.columns[0].member
             members.append(f"{_identifier(name)} := {value}")
     if node.whole or not members:
         members.append(f"{_identifier(WHOLE)} := {node.expression or 'whole::JSON'}")

@@ -45,7 +45,7 @@ class Place:
         (folder / RECENT).write_text('1\t0\t0\t2\t{"x":"recent"}\n')
         (folder / SOURCES).write_text(SOURCE)
         numbers = {"source": 1, "requested": 2, "received": 3, "synced": 4, "number": 5, "data": 6}
-        return Material((), numbers, [self.names["own"]], (), 100)
+        return Material((), numbers, [(self.names["own"], 0, 0)], (), 100)
 
 
 FILES_OF: Final = {"secret": "secret.csv", "own": "own.parquet", "other": "other.parquet"}
@@ -104,7 +104,8 @@ settings, attacks = json.loads(sys.stdin.read())
 os.open  # what the checks below use is imported before
 import ctypes, resource, signal, socket, subprocess, threading
 if settings["kernel"]:
-    confinement.confine(settings["files"], settings["folder"], cpu=20, memory=1 << 30, written=1 << 30, descriptors=100)
+    limits = {"cpu": 20, "memory": 1 << 30, "written": 1 << 30, "descriptors": 100}
+    confinement.confine([path for path, _, _ in settings["files"]], settings["folder"], **limits)
 """
 
 EXECUTED: Final = (
@@ -214,9 +215,8 @@ def test_the_kernel_holds_without_duckdb(place: Place, tmp_path: Path) -> None:
 def _confined(program: str, place: Place, tmp_path: Path, attacks: object, *, kernel: bool) -> str:
     folder = tmp_path / "scratch"
     folder.mkdir()
-    settings = {
-        "files": [place.names["own"]], "folder": str(folder), "engine": 64 << 20, "spill": 32 << 20, "kernel": kernel
-    }  # fmt: skip
+    settings = {"files": [(place.names["own"], 0, 0)], "folder": str(folder), "kernel": kernel}
+    settings |= {"engine": 64 << 20, "spill": 32 << 20}
     start = f"import sys; sys.path += [{query_process._ROOT!r}, {query_process._engine()!r}]\n"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", start + program],

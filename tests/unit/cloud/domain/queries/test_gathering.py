@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +17,8 @@ import trio
 from cloud.domain.data.segments import sealing
 from cloud.domain.data.segments.catalog import MAX_COLUMNS
 from cloud.domain.organizations.first import create_owner
-from cloud.domain.queries import gathering
+from cloud.domain.queries import gathering, query_process
+from cloud.domain.queries.view import Stored
 from cloud.server.memory import MemoryCloud
 from cloud.server.segment_nodes import seal_all
 from cloud.values.times import now
@@ -92,6 +96,15 @@ QUESTIONS: Final = (
     "SELECT COUNT(*) AS n FROM readings WHERE time_requested BETWEEN '2026-01-01 00:00:02' AND '2026-01-01 00:00:05'",
     "SELECT readings.data.readings.celsius AS c FROM readings WHERE component_name = 'other' ORDER BY time_requested",
     "SELECT list(data ORDER BY time_requested) AS l FROM readings",
+    "SELECT data AS d FROM readings WHERE time_requested >= '2026-01-01 00:00:03' AND data.readings.ok ORDER BY ALL",
+    "SELECT COUNT(*) AS n FROM readings r WHERE TIMESTAMP '2026-01-01 00:00:04' > r.time_requested",
+    "SELECT COUNT(*) AS n FROM readings WHERE time_requested = '2026-01-01 00:00:04' OR time_requested < '2026-01-01'",
+    "SELECT COUNT(*) AS n FROM readings WHERE time_requested > now() - INTERVAL 100 years AND time_requested < today()",
+    "SELECT COUNT(*) AS n FROM readings WHERE NOT (time_requested > '2026-01-01 00:00:04')",
+    "SELECT COUNT(*) AS n FROM readings WHERE time_requested > '2026-01-01 00:00:09' "
+    "UNION ALL SELECT COUNT(*) FROM readings",
+    "WITH readings AS (SELECT 1 AS x) SELECT * FROM readings",
+    "SELECT x FROM (VALUES ('2027-01-01')) o(x) WHERE EXISTS (SELECT 1 FROM readings WHERE o.x > '2026-06-01')",
 )
 
 
@@ -110,6 +123,49 @@ async def test_segments_and_rows_answer_as_rows(up: Uploads, clock: Clock) -> No
 
 def _sorted(value: Any) -> Any:
     return {name: _sorted(each) for name, each in sorted(value.items())} if isinstance(value, dict) else value
+
+
+NARROW: Final = {
+    "time_requested >= '2026-01-01'": (1, 0),
+    "time_requested = '2026-01-01'": (1, 1),
+    "r.time_requested < '2026-01-01' AND (data.x > 1 AND '2025-01-01' <= time_requested)": (1, 1),
+    "time_requested BETWEEN '2026-01-01' AND now()": (1, 1),
+    "time_requested > now() - INTERVAL 1 day": (1, 0),
+    "time_requested > date_trunc('day', now()) - INTERVAL '3 hours'": (1, 0),
+    "o.time_requested > '2026-01-01'": (0, 0),
+    "time_requested > '2026-01-01' OR data.x > 1": (0, 0),
+    "NOT time_requested > '2026-01-01'": (0, 1),
+    "time_requested > random()": (0, 0),
+    "time_requested > (SELECT MAX(time_received) FROM readings)": (0, 0),
+    "time_requested > time_received": (0, 0),
+    "time_received > '2026-01-01'": (0, 0),
+}
+"""Conditions, and how many lower and upper bounds of times they have."""
+
+
+@pytest.mark.parametrize("condition", NARROW)
+def test_only_bounds_that_every_reading_must_meet_leave_out_files(condition: str) -> None:
+    program = (
+        f"import sys; sys.path += [{query_process._ROOT!r}, {query_process._engine()!r}]; import json, _duckdb; "
+        "from cloud.domain.queries import statement; "
+        "answer = _duckdb.connect().execute('SELECT json_serialize_sql(?)', [sys.argv[1]]).fetchone()[0]; "
+        "bounds = statement.time_bounds(statement.checked(json.loads(answer))); "
+        "print(json.dumps([lower for lower, each in bounds if statement.is_fixed(each)]))"
+    )
+    query = f"SELECT * FROM readings r WHERE {condition}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program, query], capture_output=True, check=True)
+    lower = json.loads(done.stdout)
+    assert (lower.count(True), lower.count(False)) == NARROW[condition]
+
+
+def test_files_outside_of_the_range_are_not_read() -> None:
+    files = [("a", 0, 9), ("b", 10, 19), ("c", 20, 29)]
+    stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
+    assert stored.files == ["a", "b", "c"]
+    stored.narrow(10, None)
+    assert stored.files == ["b", "c"]
+    stored.narrow(5, 19)
+    assert (stored.files, stored.within()) == (["b"], "requested BETWEEN 10 AND 19")
 
 
 async def test_readings_that_are_sealed_while_rows_are_read_count_once(
