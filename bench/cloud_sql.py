@@ -117,7 +117,8 @@ async def measure(folder: Path, count: int, sources: int, recent: int) -> None:
 
 
 def _alone(folder: Path, question: str) -> None:
-    subprocess.run([sys.executable, "-I", "-c", _ALONE, folder, question], check=True)
+    command = [sys.executable, "-I", "-c", _ALONE, folder, question]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _clocked(work: Callable[[], None]) -> float:

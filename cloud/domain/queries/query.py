@@ -17,6 +17,25 @@ MAX_ROWS: Final = 10_000  # rows in a result
 MAX_BYTES: Final = 40 * 1024 * 1024  # bytes in a result; a message can have 64 MiB
 
 
+EXAMPLES: Final = (
+    (
+        "newest readings",
+        "SELECT time_requested, robot_name, component_name, data\nFROM readings ORDER BY time_requested DESC LIMIT 50",
+    ),
+    (
+        "readings of each component",
+        "SELECT robot_name, component_name, COUNT(*) AS readings, MAX(time_requested) AS newest\n"
+        "FROM readings GROUP BY ALL ORDER BY ALL",
+    ),
+    (
+        "mean by hour",
+        "SELECT date_trunc('hour', time_requested) AS hour, component_name, AVG(data.readings.value) AS mean\n"
+        "FROM readings GROUP BY ALL ORDER BY hour",
+    ),
+)
+"""Queries for people, and what they show."""
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """The readings for a query: Parquet files, and files `RECENT` and `SOURCES` of the module `view` in its folder."""

@@ -145,7 +145,7 @@ def _text(database: Any, tree: Mapping[str, Any]) -> str:
     return str(text)
 
 
-def _narrow(engine: Any, database: Any, tree: Mapping[str, Any], stored: Stored) -> None:
+def _narrow(engine: Any, database: Any, tree: dict[str, Any], stored: Stored) -> None:
     """Leave out files and rows with times that the statement excludes."""
     bounds = [(lower, bound) for lower, bound in time_bounds(tree) if is_fixed(bound)]
     database.execute("BEGIN TRANSACTION")  # in which now() is always the same

@@ -22,6 +22,8 @@ _KINDS: Final = {
 """Types of columns, and the types of values in JSON that they can have."""
 _SOURCE: Final = ("number", *COLUMNS[:9], "additional_parameters", "tags")
 """Columns of the file of sources, whose first are those of `cloud.domain.data.sources.Source`."""
+_EARLIEST: Final = -1 << 63
+_LATEST: Final = (1 << 63) - 1
 RECENT: Final = "recent.tsv"
 SOURCES: Final = "sources.csv"
 
@@ -68,7 +70,7 @@ class Stored:
         self._numbers: Mapping[str, int] = settings["numbers"]
         self._longest = max(settings["longest"], 1 << 16)
         self._files: Sequence[tuple[str, int, int]] = settings["files"]
-        self._low, self._high = -1 << 63, (1 << 63) - 1
+        self._low, self._high = _EARLIEST, _LATEST
 
     def narrow(self, low: int | None, high: int | None) -> None:
         """Leave out readings that were captured before `low` or after `high`, which are stored times."""
@@ -80,9 +82,10 @@ class Stored:
         """Paths of the files that may have readings in the range."""
         return [path for path, first, last in self._files if first <= self._high and last >= self._low]
 
-    def within(self) -> str:
-        """Return the condition for rows in the range."""
-        return f"requested BETWEEN {self._low} AND {self._high}"
+    def within(self) -> list[str]:
+        """Return the conditions for rows in the range: none without bounds, because comparing takes time, too."""
+        bounds = ((">=", self._low, _EARLIEST), ("<=", self._high, _LATEST))
+        return [f"requested {operator} {bound}" for operator, bound, always in bounds if bound != always]
 
     def recent(self) -> str:
         """Return the table of recent readings: source, requested, received, number, and the whole text."""
@@ -196,10 +199,10 @@ class View:
             if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
                 self._members.make(path).expression = _value(path, kind)
         whole, used = self._columns.values(), self._used.values()
-        within = stored.within()
-        recent = f"{stored.recent()} WHERE {within}"
+        within, only = stored.within(), stored.within()
         if stored.again:
-            recent += f" AND number NOT IN (SELECT number FROM {stored.parquet((), stored.again)})"
+            only.append(f"number NOT IN (SELECT number FROM {stored.parquet((), stored.again)})")
+        recent = f"{stored.recent()}{_where(only)}"
         parts = []
         if stored.files:
             # A reading that its columns do not give back has its text, too: for what is not in a column of its file.
@@ -207,7 +210,7 @@ class View:
                 *(column.name for column in whole),
                 *(f"coalesce({each.name}, {_value(each.path, each.type, 'data')}) AS {each.member}" for each in used),
             ]
-            sealed = f"{stored.parquet(list((self._columns | self._used).values()), stored.files)} WHERE {within}"
+            sealed = f"{stored.parquet(list((self._columns | self._used).values()), stored.files)}{_where(within)}"
             parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {sealed}")
         values = [
             *(f"NULL::{column.type} AS {column.name}" for column in whole),  # not needed: these have a whole text
@@ -261,6 +264,10 @@ def kinds_of(paths: Sequence[Path], counts: Sequence[int]) -> dict[Path, str]:
         *typed, other = counts[4 * place : 4 * place + 4]
         kinds[path] = JSON if other and not any(typed) else ORDER[typed.index(max(typed))]
     return kinds
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _struct(node: _Node) -> str:

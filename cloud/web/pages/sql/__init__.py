@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.queries.bson import decode
+from cloud.domain.queries.query import EXAMPLES
 from cloud.domain.queries.statement import COLUMNS
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
@@ -25,22 +26,6 @@ from schema.spreadsheet import harmless
 
 SHOWN: Final = 500  # rows of the page; a file has all
 LONGEST: Final = 300  # characters of a value on the page
-EXAMPLES: Final = (
-    (
-        "newest readings",
-        "SELECT time_requested, robot_name, component_name, data\nFROM readings ORDER BY time_requested DESC LIMIT 50",
-    ),
-    (
-        "readings of each component",
-        "SELECT robot_name, component_name, COUNT(*) AS readings, MAX(time_requested) AS newest\n"
-        "FROM readings GROUP BY ALL ORDER BY ALL",
-    ),
-    (
-        "mean by hour",
-        "SELECT date_trunc('hour', time_requested) AS hour, component_name, AVG(data.readings.value) AS mean\n"
-        "FROM readings GROUP BY ALL ORDER BY hour",
-    ),
-)
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

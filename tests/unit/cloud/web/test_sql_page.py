@@ -10,9 +10,10 @@ import pytest
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
+from cloud.domain.queries.query import EXAMPLES
 from cloud.server.memory import MemoryCloud
 from cloud.values.times import now
-from cloud.web.pages.sql import EXAMPLES, SHOWN
+from cloud.web.pages.sql import SHOWN
 from tests.unit.cloud.captured import START, Uploads, piece
 from tests.unit.cloud.pages import signed_in
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply

@@ -161,11 +161,11 @@ def test_only_bounds_that_every_reading_must_meet_leave_out_files(condition: str
 def test_files_outside_of_the_range_are_not_read() -> None:
     files = [("a", 0, 9), ("b", 10, 19), ("c", 20, 29)]
     stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
-    assert stored.files == ["a", "b", "c"]
+    assert (stored.files, stored.within()) == (["a", "b", "c"], [])
     stored.narrow(10, None)
     assert stored.files == ["b", "c"]
     stored.narrow(5, 19)
-    assert (stored.files, stored.within()) == (["b"], "requested BETWEEN 10 AND 19")
+    assert (stored.files, stored.within()) == (["b"], ["requested >= 10", "requested <= 19"])
 
 
 async def test_readings_that_are_sealed_while_rows_are_read_count_once(
