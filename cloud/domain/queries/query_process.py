@@ -12,11 +12,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any, Final
 
 import msgspec
@@ -57,14 +56,16 @@ class QueryProcesses:
     def __init__(self, folder: Path | None = None, bounds: Bounds = Bounds()) -> None:
         self._bounds = bounds
         self._slots = Slots(AT_ONCE, EACH, SQL_QUEUE)
-        self._scratch = Scratch(folder or Path(gettempdir()) / "machine-cloud-queries")
+        self._scratch = Scratch(folder)
         self._worker = Worker("folders of queries")
         self._open = False
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[QueryProcesses]:
-        """Accept queries while the context is open."""
+        """Accept queries while the context is open. What queries of a killed process have left is removed."""
         async with self._worker.opened():
+            with suppress(OSError):  # a query says so
+                await self._worker.run(self._begin)
             try:
                 yield self
             finally:
@@ -84,14 +85,17 @@ class QueryProcesses:
                     return await self._executed(process, encoded.decode("utf-8", "replace"), folder, gather)
         raise _too_long()
 
+    def _begin(self) -> None:
+        if not self._open:
+            self._scratch.open()
+            self._open = True
+
     @asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
         folders: list[Path] = []
 
         def make() -> Path:
-            if not self._open:
-                self._scratch.open()
-                self._open = True
+            self._begin()
             folders.append(self._scratch.add())
             return folders[0]
 

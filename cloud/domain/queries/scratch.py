@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 from support import private
@@ -20,15 +21,19 @@ _LOCK: Final = ".lock"
 
 
 class Scratch:
-    """Folders below `base`, while open."""
+    """Folders below `base`, while open; without it, below a temporary folder, which stays if the process is killed."""
 
-    def __init__(self, base: Path) -> None:
-        self._base = base.absolute()
-        self._own = self._base / secrets.token_hex(8)
+    def __init__(self, base: Path | None) -> None:
+        self._temporary = base is None
+        self._base = Path() if base is None else base.absolute()
+        self._own = Path()
         self._lock = -1
 
     def open(self) -> None:
         """Remove what processes that have ended left; create the folder of this one. OSError."""
+        if self._temporary:
+            self._base = Path(mkdtemp(prefix="machine-cloud-queries-"))
+        self._own = self._base / secrets.token_hex(8)
         self._base.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
         self._lock = _locked(self._base / f"{self._own.name}{_LOCK}")
         for path in self._base.glob(f"*{_LOCK}"):
@@ -41,6 +46,8 @@ class Scratch:
         remove(self._own)
         (self._base / f"{self._own.name}{_LOCK}").unlink(missing_ok=True)
         os.close(self._lock)
+        if self._temporary:
+            self._base.rmdir()
 
     def add(self) -> Path:
         """Return a new folder. OSError."""

@@ -240,8 +240,7 @@ async def test_folders_of_a_killed_process_are_removed_by_the_next(tmp_path: Pat
     os.close(killed._lock)  # as the kernel does when a process ends
     running.open()
     kept = running.add()
-    async with QueryProcesses(tmp_path).opened() as engine:
-        await asked(engine, "SELECT 1")
+    async with QueryProcesses(tmp_path).opened():
         assert kept.is_dir()
         assert not killed._own.exists()
     running.close()
