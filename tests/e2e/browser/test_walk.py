@@ -93,6 +93,7 @@ async def test_empty_pages(tmp_path: Path) -> None:
             "/data",
             "/data?view,readings",
             "/datasets",
+            "/sql",
             "/training",
             "/triggers",
             "/modules",
