@@ -90,12 +90,19 @@ async def test_the_cloud_ends_with_its_children_during_a_query(tmp_path: Path) -
             ):
                 assert not ended, ended
                 await trio.sleep(0.05)
+        assert left(tmp_path)
         nursery.start_soon(watch, children[0])
         with trio.fail_after(STOP_LIMIT):
             assert await running.stop() == 0
     assert not children[0].is_running()
+    assert not left(tmp_path)
     assert 1 < computed < Bounds().cpu - 5  # killed by the stop, which gives calls 10 s, not by its own limit
     assert ended[0].kind is ErrorKind.UNAVAILABLE
+
+
+def left(folder: Path) -> list[Path]:
+    """Return the folders of queries."""
+    return list((folder / "data" / "queries").glob("*/*"))
 
 
 def _computed(child: psutil.Process) -> float:
