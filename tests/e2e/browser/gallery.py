@@ -195,7 +195,18 @@ SCENES: Final[Mapping[str, Callable[[Gallery, Path], Awaitable[None]]]] = {
 async def of_cloud(gallery: Gallery, home: str) -> None:
     """Draw the pages that each cloud has."""
     await gallery.draw("machines", f"{home}/")
-    for name in ("fragments", "data", "datasets", "training", "triggers", "modules", "releases", "keys", "audit"):
+    for name in (
+        "fragments",
+        "data",
+        "datasets",
+        "training",
+        "triggers",
+        "modules",
+        "releases",
+        "keys",
+        "audit",
+        "sql",
+    ):
         await gallery.draw(name, f"{home}/{name}")
     await gallery.draw("readings", f"{home}/data?view=readings")
 
