@@ -132,7 +132,7 @@ _SQUEEZED: Final = """
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const text = walker.currentNode, one = text.parentElement;
-    if (one.closest("svg, script, template, option, textarea")) continue;
+    if (one.closest("svg, script, template, option, textarea, .cm-tooltip")) continue; // opened before the resize
     if (!one.checkVisibility({ visibilityProperty: true })) continue;
     for (const word of text.data.matchAll(/\\p{L}{6,}/gu)) {
       range.setStart(text, word.index);
