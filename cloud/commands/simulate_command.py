@@ -51,7 +51,7 @@ def simulate_command(
     data. It stores some 50,000 readings a second.
     """
     if find_spec("pyarrow") is None:
-        _fail("a simulation needs pyarrow, which is not installed: install the extra `parquet`")
+        _fail("a simulation needs pyarrow, which is not installed: install the extra `data`")
     from cloud.commands.simulation import Fleet
 
     fleet = Fleet(machines, days, sensors, every, lines, seed)

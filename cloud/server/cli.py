@@ -29,6 +29,8 @@ from support.command_line import AbsolutePath, ProgramPath
 from support.start import hold, lean_imports, release
 from training.weights import BACKBONE
 
+SEALED_AFTER: Final = timedelta(hours=24)
+MOST_HOURS: Final = 100 * 366 * 24
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _FILE: Final = AbsolutePath(dir_okay=False)
 _EXISTING: Final = AbsolutePath(dir_okay=False, exists=True)
@@ -146,10 +148,10 @@ _FOLDER: Final = AbsolutePath(file_okay=False)
 )
 @click.option(
     "--seal-after",
-    type=click.IntRange(1),
-    metavar="HOURS",
+    default="",
+    metavar="HOURS|never",
     help="Move readings from the database to Parquet files in --files, from so long after their arrival on.  "
-    "[default: they stay in the database]",
+    "[default: 24; never with --database, or without pyarrow]",
 )
 @click.option(
     "--max-message",
@@ -344,7 +346,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         package_mib=settings["max_package"],
         file_mib=settings["max_file"],
         message_mib=settings["max_message"],
-        seal_after=_seal_after(settings["seal_after"]),
+        seal_after=_seal_after(settings["seal_after"], shared=bool(database)),
         ray=_ray(settings),
         training_folder=settings["training_folder"],
         training_backbone=settings["training_backbone"],
@@ -412,12 +414,18 @@ def _fail(error: MachineError) -> NoReturn:
     sys.exit(EXIT_FAILED)
 
 
-def _seal_after(hours: int | None) -> timedelta | None:
-    if hours is None:
+def _seal_after(hours: str, *, shared: bool) -> timedelta | None:
+    """Return when readings are sealed. Replicas of a shared database must all be able to read files: no default."""
+    installed = find_spec("pyarrow") is not None
+    if hours == "never" or (not hours and (shared or not installed)):
         return None
-    if find_spec("pyarrow") is None:
+    if not installed:
         raise click.UsageError("--seal-after needs pyarrow, which is not installed: install the extra `data`")
-    return timedelta(hours=hours)
+    if hours and not (hours.isascii() and hours.isdigit() and 1 <= int(hours) <= MOST_HOURS):
+        raise click.UsageError(
+            f"--seal-after: {hours[:40]!r} is neither a number of hours (1 to {MOST_HOURS}) nor never"
+        )
+    return timedelta(hours=int(hours)) if hours else SEALED_AFTER
 
 
 def _ray(settings: Mapping[str, Any]) -> RayOptions | None:

@@ -12,7 +12,7 @@ def main() -> None:
     sealing.MOST, sealing.SOME = 20, 5
     sealing.WAIT, sealing.LONGEST = timedelta(0), timedelta(seconds=1)
     segment_nodes.PAUSE = 0.01
-    cli._seal_after = lambda hours: None if hours is None else timedelta(0)
+    cli._seal_after = lambda hours, *, shared: timedelta(0) if hours else None
     cli.main()
 
 

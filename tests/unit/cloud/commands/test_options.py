@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from cloud.commands.options import Options
 from cloud.server.cli import command
 
 
@@ -55,3 +57,37 @@ def test_sealing_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(command, ["--seal-after", "24"])
     assert done.exit_code == 2
     assert "install the extra `data`" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "installed", "hours"),
+    [
+        ([], True, 24),
+        ([], False, None),
+        (["--database", "postgresql://u@h/n"], True, None),
+        (["--seal-after", "never"], True, None),
+        (["--seal-after", "never"], False, None),
+        (["--seal-after", "48"], True, 48),
+        (["--database", "postgresql://u@h/n", "--seal-after", "1"], True, 1),
+    ],
+)
+def test_readings_of_a_day_ago_are_sealed_where_one_process_has_the_database(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], installed: bool, hours: int | None
+) -> None:
+    monkeypatch.setattr("cloud.server.cli.find_spec", lambda name: object() if installed else None)
+    started = list[Options]()
+
+    def start(options: Options) -> int:
+        started.append(options)
+        return 0
+
+    monkeypatch.setattr("cloud.server.app.main", start)
+    CliRunner().invoke(command, words)
+    assert started[0].seal_after == (None if hours is None else timedelta(hours=hours))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", "²", "9" * 30])
+def test_odd_times_of_sealing_are_refused(text: str) -> None:
+    done = CliRunner().invoke(command, ["--seal-after", text])
+    assert done.exit_code == 2
+    assert "neither a number of hours" in done.output

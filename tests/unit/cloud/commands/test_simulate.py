@@ -68,7 +68,7 @@ def test_sensors_have_different_names() -> None:
 @pytest.fixture
 async def fleet(cloud: MemoryCloud) -> tuple[MemoryCloud, Progress]:
     """Add a fleet of three machines with 60 days of data to a cloud, and return it as its owner."""
-    pytest.importorskip("pyarrow", reason="segments need the extra `parquet`")
+    pytest.importorskip("pyarrow", reason="segments need the extra `data`")
     reports = list[Progress]()
     owner = await simulate(
         cloud.cloud.store, cloud.cloud.blobs, Fleet(3, 60, 2, 3600, 5, 1), "Simulated", NOW, reports.append
@@ -112,7 +112,7 @@ async def test_log_lines_are_those_that_a_cloud_keeps(fleet: tuple[MemoryCloud, 
 
 
 def test_the_command_fills_an_empty_folder_only(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="segments need the extra `parquet`")
+    pytest.importorskip("pyarrow", reason="segments need the extra `data`")
     words = ["--data", str(tmp_path / "plan"), "simulate", "--machines", "2", "--days", "2", "--lines", "1"]
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.output
