@@ -291,11 +291,20 @@ class Page:
 
     async def hold(self, selector: str, right: float = 0.0, down: float = 0.0) -> None:
         """Press the mouse in the middle of an element and keep it pressed, moved by shares of half its size."""
-        x, y = await self.until(_PLACE % json.dumps(selector))
-        box = f"document.querySelector({json.dumps(selector)}).getBoundingClientRect()"
-        width, height = await self.evaluate(f"[{box}.width, {box}.height]")
+        element = f"document.querySelector({json.dumps(selector)})"
         common = {"button": "left", "clickCount": 1}
-        await self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, **common)
+        for _ in range(5):  # elements move while others are filled: a press may miss
+            x, y = await self.until(_PLACE % json.dumps(selector))
+            width, height = await self.evaluate(
+                f"window.hit = 0, {element}.addEventListener('pointerdown', () => {{ hit = 1; }}, {{once: true}}), "
+                f"[{element}.getBoundingClientRect().width, {element}.getBoundingClientRect().height]"
+            )
+            await self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, **common)
+            if await self.evaluate("window.hit !== 0"):
+                break
+            await self.release()
+        else:
+            raise AssertionError(f"{selector} moves all the time")
         if right or down:
             x, y = x + right * width / 2, y + down * height / 2
             await self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="left", buttons=1)
