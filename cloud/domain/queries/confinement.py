@@ -1,6 +1,7 @@
 """Confinement of a process that executes statements of strangers, for good: files, system calls, memory and time.
 
-Only the standard library is imported, because this runs at the start of every query. The process must have one thread.
+Little more than the standard library is imported, because this runs at the start of every query. The process must have
+one thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import resource
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+from cloud.domain.queries.root import enter_root
 
 ALLOWED: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "access": (21, None),
@@ -104,9 +107,18 @@ class Unconfined(Exception):
 def confine(files: Iterable[str], folder: str, *, cpu: int, memory: int, written: int, descriptors: int) -> None:
     """Confine this process: it can read `files`, and change the content of `folder`; nothing else, for good.
 
-    `cpu` is in seconds, `memory` is address space in bytes, `written` is bytes in a file. FileNotFoundError for a file
-    that does not exist. Unconfined if the kernel cannot do this; the process must then end.
+    Landlock restricts the files, or without it a root folder that has no others. `cpu` is in seconds, `memory` is
+    address space in bytes, `written` is bytes in a file. FileNotFoundError for a file that does not exist. Unconfined
+    if the kernel cannot do this; the process must then end.
     """
+    landlock = landlock_version()
+    if not landlock:
+        try:
+            enter_root(files, folder)
+        except FileNotFoundError:
+            raise
+        except (OSError, KeyError) as error:
+            raise Unconfined(f"Landlock, and no namespace for files ({error})") from error
     for limited, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_CPU, cpu),
@@ -118,7 +130,8 @@ def confine(files: Iterable[str], folder: str, *, cpu: int, memory: int, written
         resource.setrlimit(limited, (value, value))
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
-    _restrict_files(libc, files, folder)
+    if landlock:
+        _restrict_files(libc, files, folder, landlock)
     _restrict_calls(libc)
 
 
@@ -128,10 +141,7 @@ def landlock_version() -> int:
     return max(0, version)
 
 
-def _restrict_files(libc: ctypes.CDLL, files: Iterable[str], folder: str) -> None:
-    version = landlock_version()
-    if not version:
-        raise Unconfined("Landlock")
+def _restrict_files(libc: ctypes.CDLL, files: Iterable[str], folder: str, version: int) -> None:
     handled = _RIGHTS[min(version, len(_RIGHTS)) - 1] - 1
     # Versions 4 and 6 handle ports and signals, too: seccomp refuses sockets and `kill` already.
     rules = libc.syscall(_CREATE_RULESET, ctypes.c_char_p(struct.pack("=Q", handled)), ctypes.c_size_t(8), 0)

@@ -59,7 +59,8 @@ def main() -> None:
         _send(stdout, END, b"")
     except confinement.Unconfined as error:
         text = f"this computer's kernel cannot confine a query: it has no {error}"
-        _refuse(stdout, "unsupported", text, "use a kernel with Landlock (Linux 5.13 or newer, `lsm=landlock,...`)")
+        remedy = "use a kernel with Landlock (Linux 5.13 or newer, `lsm=landlock,...`), or allow user namespaces"
+        _refuse(stdout, "unsupported", text, remedy)
     except FileNotFoundError:
         text = "some old readings cannot be read: their file does not exist"
         remedy = "restore the file from a backup: `machine-cloud doctor` lists the missing ones"
