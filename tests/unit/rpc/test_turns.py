@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -98,7 +99,10 @@ def test_a_single_call_of_another_connection_ends_turns_with_several() -> None:
 
 
 async def test_calls_of_a_turn_count_for_the_order() -> None:
-    """Between two turns of eight calls, each of the other connections has eight turns of one call."""
+    """Between two turns of eight calls, each of the other connections has about eight turns of one call.
+
+    One more or less, because tasks that are ready at the same time run in any order.
+    """
     turns, order = Turns(), []
     hog = Flow()
     hog.calls = MOST_CALLS
@@ -111,11 +115,12 @@ async def test_calls_of_a_turn_count_for_the_order() -> None:
             turns.measured(flow, 0, SHORT, calls=flow.calls, full=True, single=False)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(user, "hog", hog, 3)
+        nursery.start_soon(user, "hog", hog, 4)
         for _ in range(2):
-            nursery.start_soon(user, "guest", Flow(), 20)
-    first, second, third = (index for index, name in enumerate(order) if name == "hog")
-    assert (second - first, third - second) == (2 * MOST_CALLS + 1, 2 * MOST_CALLS + 1), order
+            nursery.start_soon(user, "guest", Flow(), 40)
+    places = [index for index, name in enumerate(order) if name == "hog"]
+    between = [later - earlier - 1 for earlier, later in pairwise(places)]
+    assert all(abs(turns_of_others - 2 * MOST_CALLS) <= 2 for turns_of_others in between), between
 
 
 @given(st.integers(1, 6), st.lists(st.integers(1, 30), max_size=20))

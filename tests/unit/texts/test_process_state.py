@@ -20,6 +20,7 @@ ALONE = {
     "training/engine/disk.py": "copies the checkpoints of one job in a separate process, and ends with the job",
     "support/foreign/child.py": "unpacks one archive, and ends",
     "training/environments/install.py": "installs packages, and ends",
+    "cloud/domain/queries/root.py": "confines the process of one query, which ends with it",
 }
 """Files of programs that do one thing and end."""
 
