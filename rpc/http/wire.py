@@ -101,7 +101,7 @@ class Outbox:
 
     def __init__(self, wire: Wire, failed: Callable[[], None]) -> None:
         self._wire = wire
-        self._fd = wire.stream.socket.fileno() if isinstance(wire.stream, trio.SocketStream) else -1
+        self._socket = wire.stream.socket if isinstance(wire.stream, trio.SocketStream) else None
         self._failed = failed
         self._queue: list[bytes] = []
         self._size = 0  # queued and being written
@@ -111,9 +111,9 @@ class Outbox:
 
     def put(self, data: bytes) -> None:
         """Queue `data`; discarded if the wire has failed."""
-        if not self._size and self._fd >= 0 and not self.broken and data:
-            with suppress(OSError):  # it has no room or has failed: `run` finds out
-                data = data[os.write(self._fd, data) :]
+        if self._socket is not None and not self._size and not self.broken and data:
+            with suppress(OSError):  # it has no room, or is closed or has failed: `run` finds out
+                data = data[os.write(self._socket.fileno(), data) :]
         if data and not self.broken:
             self._queue.append(data)
             self._size += len(data)
