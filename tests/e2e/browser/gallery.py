@@ -34,7 +34,6 @@ SIZES: Final = {"desktop": (1440, 900), "phone": (360, 780), "wide": (2560, 1300
 SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"), ("phone", "dark"))
 MANY: Final = 200  # machines
 SETTLED: Final = 15.0  # seconds until a page shows everything
-SILENT: Final = 180.0  # seconds until a machine that has ended counts as offline
 GRAPH: Final = "document.querySelector('.graph a')"
 CARDS: Final = "document.querySelectorAll('[data-card]').length > 3"
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
@@ -140,7 +139,7 @@ async def typical(gallery: Gallery, folder: Path) -> None:
             await log_in(gallery.page, f"http://{address}/", running.key)
             await of_machine(gallery, f"http://{address}")
         await gallery.page.goto(f"{home}/machines/{part['id']}")
-        await gallery.page.until("document.querySelector('main').innerText.includes('offline')", limit=SILENT)
+        await gallery.page.until("document.querySelector('main').innerText.includes('offline')")
         for name in ("", "/control", "/statistics", "/connect"):
             await gallery.draw(f"offline{name.replace('/', '-')}", f"{home}/machines/{part['id']}{name}")
 
@@ -253,6 +252,7 @@ async def joined(
     credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
     async with server(folder / "machine", {"cloud": credentials}, "-disable-mdns") as machine:
         yield machine.address
+        await machine.stop()  # it says goodbye, and is offline at once
 
 
 async def measured(running: CloudProcess, part: str) -> None:
