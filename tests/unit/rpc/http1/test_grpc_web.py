@@ -118,9 +118,10 @@ async def test_peer_that_goes_away_cancels_its_call() -> None:
         client = server.connect()
         await client.stream.send_all(post("hang", 5) + frame(b""))
         await server.methods.hanging.wait()
+        await trio.testing.wait_all_tasks_blocked()  # the head is written: only reading notices the end
         await client.stream.aclose()
-        await server.methods.cancelled.wait()
         await trio.testing.wait_all_tasks_blocked()
+        assert server.methods.cancelled.is_set()
         assert server.core.statistics.cancelled_calls == 1
         assert server.core.statistics.open_connections == 0
 
