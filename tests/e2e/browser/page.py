@@ -57,7 +57,7 @@ _NOW = """
 _PLACE = """
 (() => {
   const found = document.querySelector(%s);
-  if (!found) return null;
+  if (!found || document.readyState !== "complete") return null;  // without its styles it is elsewhere
   found.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
   const box = found.getBoundingClientRect();
   if (!box.width || !box.height) return null;
@@ -65,9 +65,29 @@ _PLACE = """
   const hit = document.elementFromPoint(x, y);
   const label = hit && hit.closest("label");
   const free = hit && (found.contains(hit) || hit.contains(found) || (label && label.control === found));
-  return free ? [x, y] : null;
+  return free ? [x, y, box.width, box.height] : null;
 })()
 """
+_AIM = """
+(() => {
+  const found = document.querySelector(%s), events = ["pointerdown", "mousedown", "mouseup", "click"];
+  window.hit = false;
+  const heard = (event) => {
+    const at = event.target, label = at.closest("label");
+    if (found && (found.contains(at) || (label && label.control === found))) {
+      if (event.type === "%s") window.hit = true;
+    } else {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+  };
+  for (const name of events) addEventListener(name, heard, true);
+  window.aimed = () => {
+    for (const name of events) removeEventListener(name, heard, true);
+    return window.hit;
+  };
+})()
+"""  # a press that misses does nothing: elsewhere it could open another page
 
 
 class Page:
@@ -261,16 +281,13 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Click the middle of the element that matches `selector`, once it is visible and nothing covers it."""
-        element = f"document.querySelector({json.dumps(selector)})"
         for _ in range(5):  # elements move while the page is drawn: a click may miss
-            x, y = await self.until(_PLACE % json.dumps(selector))
-            await self.evaluate(
-                f"window.hit = 0, {element}.addEventListener('click', () => {{ hit = 1; }}, {{once: true}})"
-            )
+            x, y, _, _ = await self.until(_PLACE % json.dumps(selector))
+            await self.evaluate(_AIM % (json.dumps(selector), "click"))
             for kind in ("mousePressed", "mouseReleased"):
                 await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
             try:
-                if not self._scripts or await self.evaluate("window.hit !== 0"):
+                if not self._scripts or await self.evaluate("!window.aimed || aimed()"):
                     return
             except Refused as error:
                 if not any(words in str(error) for words in _LOST):
@@ -291,18 +308,15 @@ class Page:
 
     async def hold(self, selector: str, right: float = 0.0, down: float = 0.0) -> None:
         """Press the mouse in the middle of an element and keep it pressed, moved by shares of half its size."""
-        element = f"document.querySelector({json.dumps(selector)})"
         common = {"button": "left", "clickCount": 1}
         for _ in range(5):  # elements move while others are filled: a press may miss
-            x, y = await self.until(_PLACE % json.dumps(selector))
-            width, height = await self.evaluate(
-                f"window.hit = 0, {element}.addEventListener('pointerdown', () => {{ hit = 1; }}, {{once: true}}), "
-                f"[{element}.getBoundingClientRect().width, {element}.getBoundingClientRect().height]"
-            )
+            x, y, width, height = await self.until(_PLACE % json.dumps(selector))
+            await self.evaluate(_AIM % (json.dumps(selector), "pointerdown"))
             await self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, **common)
-            if await self.evaluate("window.hit !== 0"):
+            if await self.evaluate("hit && aimed()"):
                 break
             await self.release()
+            await self.evaluate("aimed()")
         else:
             raise AssertionError(f"{selector} moves all the time")
         if right or down:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import trio
 
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.looking import faults
@@ -89,3 +91,72 @@ async def test_defects_of_a_page_are_detected(tmp_path: Path) -> None:
         ):  # fmt: skip
             assert fault in result, (fault, result)
         assert "contrast, light: dim" not in result
+
+
+LATE = """
+<!doctype html><title>late</title>
+<script>
+const states = [], place = document.elementFromPoint.bind(document);
+document.elementFromPoint = (x, y) => { states.push(document.readyState); return place(x, y); };
+</script>
+<link rel=stylesheet href=/styles.css><link rel=icon href=data:>
+<body><button id=second>Second</button><button id=first>First</button>
+"""
+STYLES = "#first { position: absolute; top: 400px; left: 400px }"
+
+
+async def test_a_click_waits_for_styles_that_arrive_after_the_text(tmp_path: Path) -> None:
+    """When they do, a button moves to where another one was pressed."""
+    released = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        async with stream:
+            request = (await stream.receive_some(65536)).split(b" ")
+            if request[1] == b"/styles.css":
+                await released.wait()
+            kind, body = ("css", STYLES) if request[1] == b"/styles.css" else ("html", LATE)
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/{kind}\r\nContent-Length: {len(body)}\r\n"
+            await stream.send_all(f"{head}Connection: close\r\n\r\n{body}".encode())
+
+    async with browser(tmp_path) as page, trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        port = listeners[0].socket.getsockname()[1]
+        await page.follow(f"http://127.0.0.1:{port}/")
+        await page.until("document.querySelector('#first')")
+
+        async def release() -> None:
+            with trio.move_on_after(0.5):  # time in which a click that does not wait looks for the button
+                while not await page.evaluate("states.length"):
+                    pass
+            released.set()
+
+        nursery.start_soon(release)
+        await page.click("#first")
+        assert await page.evaluate("states[0]") == "complete"
+        nursery.cancel_scope.cancel()
+
+
+MOVING = """
+<!doctype html><title>moving</title><style>button { position: absolute; top: 0; left: 0; width: 80px }</style><body>
+<button id=second>Second</button><button id=first>First</button>
+<script>
+const pressed = [], place = document.elementFromPoint.bind(document);
+for (const name of ["pointerdown", "mousedown", "mouseup", "click"])
+  document.body.addEventListener(name, (event) => pressed.push(event.target.id));
+document.elementFromPoint = (x, y) => {
+  setTimeout(() => { document.getElementById("first").style.top = "300px"; });
+  return place(x, y);
+};
+</script>
+"""
+
+
+async def test_a_press_that_misses_does_nothing(tmp_path: Path) -> None:
+    """The element moves between aiming and pressing, and leaves another one in its place."""
+    async with browser(tmp_path) as page:
+        await page.goto(address(MOVING))
+        await page.click("#first")
+        assert await page.evaluate("pressed") == ["first"] * 4
+        await page.goto(address(MOVING))
+        await page.hold("#first")
+        assert await page.evaluate("pressed") == ["first"] * 2
