@@ -116,11 +116,15 @@ async def test_an_unprivileged_account_has_no_access(guest: Guest) -> None:
 
 async def test_processes_of_a_test_end_with_it(guest: Guest) -> None:
     await guest.start(["sleep", "1000"])
-    assert (await guest.run("pgrep -x sleep")).stdout
+    await guest.run("setsid sleep 1000 </dev/null >/dev/null 2>&1 &")  # its session is another one
+    await guest.start(["python3", "-m", "tests.hil.guest.wifi"])  # starts wpa_supplicant, and cannot end it when killed
+    with trio.fail_after(60):
+        while len((await guest.run("pgrep 'sleep|wpa_supplicant'", check=False)).stdout.split()) < 3:
+            pass
 
 
 async def test_processes_of_a_test_are_gone_in_the_next(guest: Guest) -> None:
-    assert (await guest.run("pgrep -x sleep", check=False)).stdout == ""
+    assert (await guest.run("pgrep -l 'sleep|wpa_supplicant'", check=False)).stdout == ""
 
 
 async def test_simulated_chips_answer_refuse_stall_and_recover(guest: Guest, plant: Plant) -> None:

@@ -1,8 +1,9 @@
 """The command agent of the guest: runs programs and moves files for the host, over a virtio-serial port or a terminal.
 
 One JSON object per line in each direction. A session begins with `hello`, which ends everything that an earlier session
-started, except programs started to be kept. At the host's request, Python programs are forked by the interpreter from
-interpreter.py. This file has no dependencies: it is copied into the guest's image.
+started, except programs started to be kept, and waits for that: also daemons, and children that a program has left.
+At the host's request, Python programs are forked by the interpreter from interpreter.py. This file has no dependencies:
+it is copied into the guest's image.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ PORT = "/dev/virtio-ports/rig.agent"
 PORT_OPTION = "rig.port="  # on the kernel's command line: the terminal that replaces PORT
 CHUNK = 65536
 INTERPRETER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interpreter.py")
+TREE = "MACHINE_PROCESS_TREE"  # of nursery_graph.process, which adds its own marks
+MARK = "rig"  # inherited by everything that a program starts, unless the program is to be kept
+END_LIMIT = 20.0  # seconds for the end of killed programs; one that waits for a broken disk may never end
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
@@ -88,6 +92,7 @@ class Forked:
 
     def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
         self.pid = pid
+        self.returncode: int | None = None
         self.stdin = trio.lowlevel.FdStream(stdin)
         self.stdout = trio.lowlevel.FdStream(stdout)
         self.stderr = trio.lowlevel.FdStream(stderr)
@@ -99,7 +104,8 @@ class Forked:
             await trio.lowlevel.wait_readable(descriptor)
         finally:
             os.close(descriptor)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, os.WNOHANG)[1])  # noqa: ASYNC222 - it has ended
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, os.WNOHANG)[1])  # noqa: ASYNC222 - has ended
+        return self.returncode
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -184,9 +190,13 @@ class Agent:
             await self._port.send({"id": message["id"], "errno": error.errno, "error": str(error)})
 
     async def do_hello(self, number: int, message: dict[str, Any]) -> None:
-        for process, kept in self._running.values():
-            if not kept:
-                _kill(process, signal.SIGKILL)
+        running = [process for process, kept in self._running.values() if not kept and process.returncode is None]
+        with trio.move_on_after(END_LIMIT):
+            for process in running:
+                await _end(process.pid)
+            while left := _marked_processes():
+                for pid in left:
+                    await _end(pid)
         if "time" in message:
             time.clock_settime(time.CLOCK_REALTIME, message["time"])
         await self._port.send({"id": number, "uptime": time.clock_gettime(time.CLOCK_BOOTTIME)})
@@ -199,7 +209,8 @@ class Agent:
     async def do_start(self, number: int, message: dict[str, Any]) -> None:
         user = pwd.getpwnam(message["user"]) if message.get("user") else None
         groups = os.getgrouplist(user.pw_name, user.pw_gid) if user else []
-        env = {**os.environ, "HOME": user.pw_dir if user else "/root", **message.get("env", {})}
+        mark = {} if message.get("keep") else {TREE: MARK}
+        env = {**os.environ, "HOME": user.pw_dir if user else "/root", **mark, **message.get("env", {})}
         cwd = message.get("cwd") or "/"
         process: trio.Process | Forked
         if "module" in message:
@@ -296,6 +307,34 @@ def _kill(process: trio.Process | Forked, number: int) -> None:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         pass
+
+
+async def _end(pid: int) -> None:
+    """Kill a process and wait for its end."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        await trio.lowlevel.wait_readable(descriptor)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _marked_processes() -> list[int]:
+    """Return the processes that descend from programs that are not kept."""
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and _marked(entry.path)]
+
+
+def _marked(path: str) -> bool:
+    try:
+        with open(f"{path}/environ", "rb") as file:
+            return f"{TREE}={MARK}".encode() in file.read()
+    except OSError:  # it has ended
+        return False
 
 
 def port_path() -> str:
