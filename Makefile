@@ -16,13 +16,8 @@ run: $(VENV)/.ml $(VENV)/.data ## Set up and start a cloud with a machine of sim
 setup: $(VENV)/.run ## Set up what machine-server and machine-cloud need, and start nothing
 
 test: $(VENV)/.test tests/e2e/typescript/node_modules/.ready ## Set up and run every test
-	@mkdir -p build/hil; echo "Building the guests of the hardware rig beside the first tests: build/hil/make.log"
-	@nice -n 19 $(MAKE) -s hil >build/hil/make.log 2>&1 & guests=$$!; \
-	trap 'kill $$guests; exit 130' INT TERM; failed=; \
-	$(PY) -m tests || failed="$$failed tests"; \
+	@failed=; $(PY) -m tests.everything || failed="$$failed tests"; \
 	$(PY) -m pytest examples/thermostat -q || failed="$$failed examples/thermostat"; \
-	wait $$guests || { tail -n 20 build/hil/make.log; echo "Going on without the hardware rig; its tests say why they are skipped."; }; \
-	$(PY) -m tests.hil || failed="$$failed tests/hil"; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 test-unit: $(VENV)/.test ## The tests that need no process and no socket: seconds

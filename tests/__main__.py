@@ -10,6 +10,7 @@ MACHINE_TESTS_AT_ONCE sets the number of processes at a time.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -31,15 +32,15 @@ ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
 APART: Final = ("hil",)  # run by python -m tests.hil
 SECONDS: Final = {
-    "unit/cloud": 930, "e2e/cloud": 763, "e2e/agent": 659, "e2e/training": 604, "e2e/browser": 549,
-    "unit/runtime": 339, "netns": 337, "sim/agent": 202, "e2e/howto": 183, "e2e/modules": 144, "e2e/files": 143,
-    "unit/training": 141, "e2e/rig": 129, "unit/rpc": 115, "unit/agent": 115, "e2e/module_api": 103, "sim/jobs": 85,
-    "e2e/access": 77, "e2e/sdk": 74, "e2e/options": 64, "sim/remotes": 63, "sim/netmgr": 62, "unit/running": 59,
-    "e2e/logs": 56, "e2e/server": 53, "unit/texts": 52, "unit/netmgr": 52, "unit/hal": 52, "sim/data_sync": 52,
-    "e2e/maintenance": 48, "sim/reconfigure": 45, "e2e/tour": 44, "unit/support": 43, "e2e/typescript": 42,
-    "unit/nursery_graph": 38, "e2e/hostile": 33, "sim/modules": 31, "sim/cloud_triggers": 30, "e2e/web": 25,
-    "e2e/triggers": 25, "unit/schema": 24, "e2e/remotes": 24, "fuzz": 22, "e2e/data": 20, "e2e/shutdown": 19,
-    "unit/triggers": 10, "e2e/interop": 8, "unit/telemetry": 7, "e2e/vision": 7, "e2e/port": 7, "e2e/netmgr": 6,
+    "unit/cloud": 751, "e2e/training": 580, "e2e/cloud": 427, "e2e/browser": 374, "e2e/agent": 362, "netns": 242,
+    "unit/runtime": 205, "sim/agent": 123, "e2e/howto": 122, "e2e/files": 116, "e2e/modules": 114, "e2e/rig": 87,
+    "unit/training": 86, "unit/rpc": 72, "e2e/tour": 69, "e2e/module_api": 60, "sim/jobs": 57, "e2e/sdk": 57,
+    "e2e/options": 51, "unit/agent": 49, "e2e/server": 47, "sim/netmgr": 46, "e2e/maintenance": 39, "e2e/access": 35,
+    "sim/data_sync": 33, "unit/hal": 33, "sim/remotes": 32, "unit/netmgr": 30, "sim/reconfigure": 28,
+    "unit/running": 28, "e2e/typescript": 26, "e2e/logs": 26, "unit/texts": 25, "unit/support": 24,
+    "unit/nursery_graph": 24, "e2e/hostile": 20, "sim/cloud_triggers": 16, "sim/modules": 15, "e2e/remotes": 15,
+    "fuzz": 14, "e2e/shutdown": 14, "unit/schema": 12, "e2e/triggers": 12, "e2e/web": 12, "e2e/data": 12,
+    "e2e/vision": 8, "unit/telemetry": 6, "unit/triggers": 5, "e2e/port": 5, "e2e/interop": 5,
 }  # fmt: skip
 """Seconds of rooms that take longer than USUAL, from the list at the end of a run. Only their ratio matters."""
 USUAL: Final = 4
@@ -123,6 +124,12 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def processor_seconds() -> float:
+    """Return the processor time of all child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def counts_of(report: Path) -> Counter[str]:
     """Count passed, failed, errors and skipped tests in a report."""
     counts: Counter[str] = Counter()
@@ -178,15 +185,24 @@ async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -
 
 async def main(arguments: Sequence[str]) -> int:
     """Run all tests; return 0 if every run passed."""
+    clear()
+    return await carry_out_all(runs(rooms()), arguments, trio.Semaphore(rooms_at_once()), OUTPUT / "junit.xml")
+
+
+def clear() -> None:
+    """Remove the results of earlier runs."""
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
-    at_once = int(os.environ.get("MACHINE_TESTS_AT_ONCE") or min(AT_ONCE, len(os.sched_getaffinity(0)) + 1))
-    return await carry_out_all(runs(rooms()), arguments, max(1, at_once), OUTPUT / "junit.xml")
 
 
-async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once: int, report: Path) -> int:
+def rooms_at_once() -> int:
+    """Return how many processes of rooms run at a time."""
+    return max(1, int(os.environ.get("MACHINE_TESTS_AT_ONCE") or min(AT_ONCE, len(os.sched_getaffinity(0)) + 1)))
+
+
+async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], turns: trio.Semaphore, report: Path) -> int:
     """Run everything and merge the results into `report`. Return 0 if every run passed and any test passed."""
-    turns, begin = trio.Semaphore(at_once), time.monotonic()
+    at_once, begin, used = turns.value, time.monotonic(), processor_seconds()
     async with trio.open_nursery() as nursery:
         for run in every:
             nursery.start_soon(carry_out, run, arguments, turns)
@@ -197,7 +213,8 @@ async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], at_once:
     total = sum((run.counts for run in every), Counter())
     print(summary(reports, [folder for run in every for folder in run.folders]))
     words = ", ".join(f"{total[key]} {key}" for key in ("failed", "passed", "skipped", "errors") if total[key])
-    print(f"\n{words or 'no tests'} in {time.monotonic() - begin:.0f} s, {at_once} rooms at a time", flush=True)
+    took, used = time.monotonic() - begin, processor_seconds() - used
+    print(f"\n{words or 'no tests'} in {took:.0f} s, {at_once} rooms at a time; processors: {used:.0f} s", flush=True)
     for run in bad:
         print(f"failed: {' '.join(run.folders)}, see {run.log.relative_to(ROOT)}")
     return 0 if total["passed"] and not bad else 1

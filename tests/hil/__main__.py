@@ -21,6 +21,7 @@ from tests.hil.rig.kinds import why_not_uml
 from tests.hil.rig.uml_machine import PROCESSOR
 
 HERE: Final = Path(__file__).parent
+REPORT: Final = BUILD / "junit.xml"
 PARTS: Final = 2
 PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 as a single part
 USUAL: Final = 15  # seconds for a file that is not in SECONDS
@@ -55,27 +56,27 @@ def share_out(files: Sequence[str], parts: int) -> list[list[str]]:
     return shares
 
 
-async def side_by_side(processors: Sequence[int], report: Path) -> int:
-    """Run all files on these processors; return the exit status."""
-    OUTPUT.mkdir(parents=True, exist_ok=True)
+def parts() -> list[Run]:
+    """Return the runs of all files: side by side on two processors, or a single one where guests run in QEMU."""
+    processors = sorted(os.sched_getaffinity(0))[:PARTS]
+    if len(processors) < PARTS or why_not_uml():
+        return [Run("hil", ("hil",), limit=PART_LIMIT)]
     shares = share_out(sorted(path.name for path in HERE.glob("test_*.py")), len(processors))
-    runs = [
+    return [
         Run(f"hil-{number}", tuple(f"hil/{name}" for name in share), {PROCESSOR: str(number)}, PART_LIMIT)
         for number, share in zip(processors, shares, strict=True)
     ]
-    return await carry_out_all(runs, (), len(runs), report)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return the exit status of pytest."""
+    """Return the exit status."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    report = BUILD / "junit.xml"
-    report.unlink(missing_ok=True)
-    processors = sorted(os.sched_getaffinity(0))[:PARTS]
-    if not arguments and len(processors) == PARTS and not why_not_uml():
-        return trio.run(side_by_side, processors, report)
-    words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *(arguments or ["tests/hil"])]
-    return subprocess.run(words, check=False).returncode
+    REPORT.unlink(missing_ok=True)
+    if arguments:
+        words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={REPORT}", *arguments]
+        return subprocess.run(words, check=False).returncode
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    return trio.run(carry_out_all, parts(), (), trio.Semaphore(PARTS), REPORT)
 
 
 if __name__ == "__main__":

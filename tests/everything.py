@@ -1,0 +1,65 @@
+"""Run every test, as `make test` does: `python -m tests.everything`.
+
+The guests of the rig are built while the first rooms run. Then the tests of the rig run while the other tests do, one
+process at a time, and two when the others have ended: guests leave a processor idle for a third of the time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Final
+
+import trio
+
+from tests.__main__ import (
+    OUTPUT,
+    ROOT,
+    carry_out_all,
+    clear,
+    compile_sources,
+    heed_interrupts,
+    rooms,
+    rooms_at_once,
+    runs,
+)
+from tests.hil.__main__ import PARTS, REPORT, parts
+from tests.hil.image.places import BUILD
+
+SHOWN: Final = 20  # lines of what building the guests has printed, if it failed
+
+
+async def build_guests() -> None:
+    """Build the guests of the rig, with low priority; print why that failed."""
+    log = BUILD / "make.log"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    print(f"Building the guests of the hardware rig while the first tests run: {log}", flush=True)
+    with log.open("wb") as file:
+        words = ["nice", "-n", "19", "make", "-s", "hil"]
+        done = await trio.run_process(words, cwd=ROOT, check=False, stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        lines = log.read_text(errors="replace").splitlines()[-SHOWN:]
+        print("\n".join([*lines, "Going on without the hardware rig; its tests say why they are skipped."]), flush=True)
+
+
+async def main() -> int:
+    """Return 0 if everything passed."""
+    clear()
+    statuses: dict[str, int] = {}
+    rig_turns = trio.Semaphore(1, max_value=PARTS)
+
+    async def rig() -> None:
+        await build_guests()
+        statuses["rig"] = await carry_out_all(parts(), (), rig_turns, REPORT)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig)
+        turns = trio.Semaphore(rooms_at_once())
+        statuses["rooms"] = await carry_out_all(runs(rooms()), (), turns, OUTPUT / "junit.xml")
+        rig_turns.release()
+    return max(statuses.values())
+
+
+if __name__ == "__main__":
+    heed_interrupts()
+    compile_sources()
+    raise SystemExit(trio.run(main))
