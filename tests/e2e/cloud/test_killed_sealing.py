@@ -1,16 +1,18 @@
 """machine-cloud is killed with SIGKILL at random moments while it ingests, seals and deletes readings.
 
-Each acknowledged reading exists exactly once, what a deletion was acknowledged for is gone, and after a sweep each file
-has a segment. On PostgreSQL a second cloud seals and merges the same readings all the time. MACHINE_CLOUD_KILLS is the
-number of kills (default 10; on PostgreSQL a third of it), MACHINE_CLOUD_SEED the seed.
+Each acknowledged reading exists exactly once, unless its retention period is over; what a deletion was acknowledged for
+is gone, and after a sweep each file has a segment. On PostgreSQL a second cloud seals and merges the same readings all
+the time. MACHINE_CLOUD_KILLS is the number of kills for each case; MACHINE_CLOUD_SEED is the seed.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ import trio
 
 from cloud.blobs import sizes
 from cloud.blobs.folder import FolderBlobs
+from cloud.blobs.s3 import S3Blobs
+from cloud.domain.data import retention
 from cloud.domain.data.segments import listed
 from cloud.domain.upkeep.sweep import sweep
 from cloud.store.events import Events
@@ -29,21 +33,28 @@ from cloud.values.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import cloud
-from tests.e2e.cloud.test_faults import APP, DATA, KILLS, SEED, SYNC
+from tests.e2e.cloud.sealing import SHORT
+from tests.e2e.cloud.test_faults import APP, DATA, SEED, SYNC
 from tests.postgresql import Cluster
+from tests.s3 import S3Server, s3
+
+__all__ = ["s3"]  # a fixture
 
 MODULE = "tests.e2e.cloud.sealing"
+KILLS = int(os.environ.get("MACHINE_CLOUD_KILLS", "0"))  # 0 means a few, as CASES says
+LIMIT = 120.0  # seconds until the readings of a short retention period are gone
 EACH = 3  # readings of an upload
 A_DAY = 50  # readings, a second after each other: 126,000 fit between OLD and today
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class Truth:
-    """What the cloud has acknowledged."""
+    """What the cloud has acknowledged. With `period`, readings may be gone after so many seconds."""
 
-    def __init__(self, key: tuple[str, str], organization: str, part: str) -> None:
-        self.key, self.organization, self.part = key, organization, part
-        self.kept = 0  # readings of the component `kept`, which are not deleted
+    def __init__(self, key: tuple[str, str], organization: str, part: str, period: float) -> None:
+        self.key, self.organization, self.part, self.period = key, organization, part, period
+        self.kept = 0  # readings of the component `kept`, which no call deletes
+        self.sent: list[tuple[float, int]] = []  # of these: when an upload began, and its first number
         self.brief = 0  # readings of the component `brief`
         self.deleted = 0  # of these, those that are deleted: all with lower numbers
         self.attempted = 0  # those that may be deleted
@@ -52,16 +63,31 @@ class Truth:
     async def check(self, client: ApiClient) -> None:
         """Compare what is stored with what was acknowledged; what is stored without an answer counts from now on."""
         kept = await self._numbers(client, "kept")
-        assert kept == list(range(len(kept)))
-        assert len(kept) in (self.kept, self.kept + EACH)
-        self.kept = len(kept)
         brief = await self._numbers(client, "brief")
+        count = (await client.call(DATA, "", "tabular_data_by_filter", data_request={}, count_only=True))["count"]
+        assert kept == sorted(set(kept))
         assert brief == sorted(set(brief))
+        assert set(range(self._young(), self.kept)) <= set(kept)
+        assert set(kept) <= set(range(self.kept + EACH))
+        assert len([number for number in kept if number >= self.kept]) in (0, EACH)
         assert not [number for number in brief if number < self.deleted]
-        assert set(range(self.attempted, self.brief)) <= set(brief)
+        assert self.period or set(range(self.attempted, self.brief)) <= set(brief)
+        assert self.period or count == len(kept) + len(brief)
+        self.kept = max([self.kept, *(number + 1 for number in kept)])
         self.brief = max([self.brief, *(number + 1 for number in brief)])
-        count = await client.call(DATA, "", "tabular_data_by_filter", data_request={}, count_only=True)
-        assert count["count"] == len(kept) + len(brief)
+
+    def _young(self) -> int:
+        """Return the lowest number of `kept` that may not be gone yet."""
+        if not self.period:
+            return 0
+        since = trio.current_time() - self.period
+        return next((number for moment, number in self.sent if moment > since), self.kept)
+
+    async def until_all_are_gone(self, client: ApiClient) -> None:
+        """Return when the period of all readings is over and they are gone."""
+        with trio.fail_after(LIMIT):
+            while await self._numbers(client, "kept") or await self._numbers(client, "brief"):
+                pass
 
     async def _numbers(self, client: ApiClient, component: str) -> list[int]:
         rows = client.stream(
@@ -76,6 +102,7 @@ class Truth:
             return []
 
     async def keep(self, client: ApiClient) -> None:
+        self.sent.append((trio.current_time(), self.kept))
         await self._upload(client, "kept", self.kept)
         self.kept += EACH
         self.acknowledged += 1
@@ -119,14 +146,32 @@ async def _opened(folder: Path, url: str) -> AsyncIterator[Store]:
         yield store
 
 
-@pytest.mark.limit(300 + 30 * KILLS)
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
+CASES = {  # database, place of the files, retention period in seconds, kills
+    "sqlite": ("sqlite", "folder", 0.0, 5),
+    "postgresql": ("postgresql", "folder", 0.0, 3),
+    "bucket": ("sqlite", "bucket", 0.0, 3),
+    "retention": ("sqlite", "folder", SHORT, 3),
+}
+
+
+@pytest.mark.limit(300 + 30 * (KILLS or 10))
+@pytest.mark.parametrize("case", CASES)
+async def test_sealed_readings_survive_kill_9(
+    tmp_path: Path, case: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pyarrow", reason="segments need the extra `data`")
-    files = tmp_path / "files"
-    options, kills, url = ["--seal-after", "1", "--files", str(files)], KILLS, ""
+    database, place, period, kills = CASES[case]
+    kills, url = KILLS or kills, ""
+    store_of_files: FolderBlobs | S3Blobs = FolderBlobs(tmp_path / "files")
+    options = ["--seal-after", "1", "--files", str(tmp_path / "files")]
+    if place == "bucket":
+        bucket: S3Server = request.getfixturevalue("s3")
+        for name, value in bucket.environ().items():
+            monkeypatch.setenv(name, value)
+        address = bucket.fresh()
+        options[-1:] = [address, "--s3-endpoint", bucket.endpoint]
+        store_of_files = S3Blobs(bucket.place(address))
     if database == "postgresql":
-        kills = (KILLS + 2) // 3
         server: Cluster = request.getfixturevalue("postgresql")
         url = server.fresh()
         options += ["--database", url]
@@ -140,20 +185,25 @@ async def test_sealed_readings_survive_kill_9(tmp_path: Path, database: str, req
                 if truth is None:
                     robot = await client.call(APP, "", "new_robot", name="r", location=running.facts["location"])
                     (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
-                    truth = Truth(running.key, running.facts["organization"], part["id"])
+                    truth = Truth(running.key, running.facts["organization"], part["id"], period)
                 await truth.check(client)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(_until_it_is_dead, truth.keep, client)
                     nursery.start_soon(_until_it_is_dead, truth.add_and_delete, client)
                     await trio.sleep(chance.uniform(0.3, 2))  # at any moment
                     running.process.kill()
+        if period:
+            async with _opened(tmp_path, url) as store:
+                await store.write(partial(retention.set_days, owner=truth.organization, number=1))
     assert truth is not None
     async with cloud(tmp_path, *options, module=MODULE) as running, running.client(truth.key) as client:
         await truth.check(client)
-    async with _opened(tmp_path, url) as store, FolderBlobs(files).opened() as blobs:
+        if period:
+            await truth.until_all_are_gone(client)
+    async with _opened(tmp_path, url) as store, store_of_files.opened() as files:
         figures = await store.read(listed.figures)
-        await sweep(store, blobs, now() + timedelta(days=30), age=-1)
-        assert set(await sizes(blobs)) == set(await store.read(lambda sql: listed.blobs_from(sql, "", "~")))
-    assert figures.segments > 0
+        await sweep(store, files, now() + timedelta(days=30), age=-1)
+        assert set(await sizes(files)) == set(await store.read(lambda sql: listed.blobs_from(sql, "", "~")))
+    assert bool(figures.segments) is not bool(period)
     assert truth.acknowledged > kills
-    print(f"{database}: {kills} kills; {truth.kept} readings kept, {truth.deleted} deleted; {figures}")
+    print(f"{case}: {kills} kills; {truth.kept} readings kept, {truth.deleted} deleted; {figures}")
