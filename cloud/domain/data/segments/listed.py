@@ -133,6 +133,26 @@ def expire(sql: Sql, owner: str, before: int, now: datetime, most: int) -> int:
     return drop(sql, owner, [row["number"] for row in rows], now)[1]
 
 
+def described(sql: Sql, after: int, most: int) -> list[dict[str, Any]]:
+    """Return at most `most` segments with numbers above `after`, in the order of their numbers, with their sources."""
+    return [
+        dict(row)
+        for row in sql.rows(
+            """
+            SELECT segments.number AS number, segments.blob AS blob, segments.source AS source,
+                segments.count AS readings, segments.size AS bytes, segments.first AS first, segments.last AS last,
+                data_sources.organization_id AS organization, data_sources.machine AS machine,
+                data_sources.part_id AS part, data_sources.component_type AS type, data_sources.component AS component,
+                data_sources.method AS method
+            FROM segments CROSS JOIN data_sources
+            WHERE segments.number > ? AND data_sources.number = segments.source ORDER BY segments.number LIMIT ?
+            """,
+            after,
+            most,
+        )
+    ]
+
+
 def forget(sql: Sql, owner: str, now: datetime) -> None:
     """Remove all segments of an organization, and its table in the catalog."""
     rows = sql.rows(
