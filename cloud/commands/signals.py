@@ -100,12 +100,14 @@ def values(chance: Random, quantity: Quantity, times: Sequence[int]) -> list[flo
     phase, drift, step = chance.random() * math.tau, 0.0, quantity.step
     digits, swing, mean = max(0, -math.floor(math.log10(step))), quantity.swing, quantity.mean
     angle, stay, choices = math.tau / DAY, chance.random, chance.choice
-    drifts, result = (-step, step), []
+    drifts, result, rounded = (-step, step), [], dict[int, float]()
     for moment in times:
         if stay() < 0.05:
             drift = max(-swing, min(swing, drift + choices(drifts)))
-        value = mean + swing / 2 * math.sin(moment * angle + phase) + drift
-        result.append(round(round(value / step) * step, digits))
+        steps = round((mean + swing / 2 * math.sin(moment * angle + phase) + drift) / step)
+        if steps not in rounded:
+            rounded[steps] = round(steps * step, digits)
+        result.append(rounded[steps])
     return result
 
 

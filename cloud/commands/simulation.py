@@ -7,7 +7,7 @@ lines are those of the time for which a cloud keeps them. The organization is ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -20,8 +20,9 @@ from cloud.commands import signals
 from cloud.commands.signals import SECOND, SENSORS, Pause, sensor_name
 from cloud.domain.data import readings, sources
 from cloud.domain.data.readings import NewReading
-from cloud.domain.data.segments import sealing
+from cloud.domain.data.segments import listed, sealing
 from cloud.domain.data.segments.columns import KEYS, Columns, Kind
+from cloud.domain.data.segments.listed import Facts
 from cloud.domain.data.segments.merging import SPAN
 from cloud.domain.data.sources import Source
 from cloud.domain.machines import logs, machines
@@ -162,7 +163,10 @@ async def _sensor(
     old = next((place for place, moment in enumerate(times) if moment >= recent), len(times))
     for first, last in _segments(times[:old]):
         columns = _columns(times, values, first, last, number)
-        await sealing.keep_columns(store, blobs, worker.run, organization, columns, lambda: now, lambda sql: None)
+        facts = _facts(times, values, first, last, number)
+        await sealing.keep_columns(
+            store, blobs, worker.run, organization, columns, facts, lambda: now, lambda sql: None
+        )
         progress.segments += 1
     for places in _batches(range(old, len(times)), TOGETHER):
         new = [
@@ -212,6 +216,15 @@ def _columns(times: Sequence[int], values: dict[str, list[float]], first: int, l
         {f"readings.{name}": list[Any](column[first:last]) for name, column in values.items()},
         [None] * len(requested),
     )
+
+
+def _facts(times: Sequence[int], values: dict[str, list[float]], first: int, last: int, source: int) -> Facts:
+    """Return facts about a segment, with the number of characters estimated from the samples."""
+    places = sorted({first, last - 1, *range(first, last, max(1, (last - first) // listed.SAMPLES))})
+    chosen = [row for place in places for row in _columns(times, values, place, place + 1, source).rows()]
+    facts = listed.facts_of(chosen)
+    count = last - first
+    return replace(facts, count=count, characters=facts.characters * count // len(chosen))
 
 
 def _lines(fleet: Fleet, chance: Random, pauses: Sequence[Pause], now: datetime) -> Iterator[LogRecord]:

@@ -39,10 +39,23 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class NewSegment:
-    """A segment that is to be added: its readings are ordered by position, and `ids` are the numbers of its columns."""
+class Facts:
+    """What the table `segments` says about the readings of a segment."""
 
-    rows: Sequence[Row]
+    source: int
+    count: int
+    characters: int  # of the JSON of all readings
+    first: Position
+    last: Position
+    synced: int  # when the last one arrived
+    samples: Sequence[tuple[int, int, str]]  # time, number and text
+
+
+@dataclass(frozen=True, slots=True)
+class NewSegment:
+    """A segment that is to be added. `ids` are the numbers of its columns in the catalog."""
+
+    facts: Facts
     content: bytes
     ids: Sequence[int]
     summaries: Sequence[Summary]
@@ -77,27 +90,42 @@ def segment_of(row: Mapping[str, Any]) -> Segment:
     )
 
 
+def facts_of(rows: Sequence[Row]) -> Facts:
+    """Return what is to be said about readings of one source."""
+    rows = sorted(rows, key=lambda row: (row.requested, row.number))
+    first, last = rows[0], rows[-1]
+    return Facts(
+        first.source,
+        len(rows),
+        sum(len(row.text) for row in rows),
+        (first.requested, first.number),
+        (last.requested, last.number),
+        max(row.synced for row in rows),
+        _samples(rows),
+    )
+
+
 def add(sql: Sql, owner: str, new: NewSegment, blob: Blob, now: datetime) -> None:
     """Add a segment whose file is in the file store."""
-    rows = new.rows
+    facts = new.facts
     number = catalog.add(sql, owner, name_of(blob.key), new.content, new.ids, new.summaries, now)
     inserted(
         sql,
         "segments",
         {
             "number": number,
-            "source": rows[0].source,
+            "source": facts.source,
             "blob": blob.key,
             "digest": blob.digest,
             "size": blob.size,
-            "count": len(rows),
-            "characters": sum(len(row.text) for row in rows),
-            "first": rows[0].requested,
-            "first_number": rows[0].number,
-            "last": rows[-1].requested,
-            "last_number": rows[-1].number,
-            "synced": max(row.synced for row in rows),
-            "samples": json.dumps(_samples(rows)),
+            "count": facts.count,
+            "characters": facts.characters,
+            "first": facts.first[0],
+            "first_number": facts.first[1],
+            "last": facts.last[0],
+            "last_number": facts.last[1],
+            "synced": facts.synced,
+            "samples": json.dumps(facts.samples),
         },
     )
 

@@ -17,7 +17,7 @@ from cloud.blobs import Blobs, discard, new_key
 from cloud.domain.data.segments import listed
 from cloud.domain.data.segments.catalog import column_ids
 from cloud.domain.data.segments.columns import KEYS, Columns, Row, columns_of
-from cloud.domain.data.segments.listed import NewSegment
+from cloud.domain.data.segments.listed import Facts, NewSegment, facts_of
 from cloud.domain.data.segments.parquet import written
 from cloud.domain.data.sources import chunks
 from cloud.store.sql import Sql
@@ -88,7 +88,8 @@ async def keep(
 
     `replaced` raises Changed if that has changed.
     """
-    await keep_columns(store, blobs, run, owner, await run(partial(columns_of, rows)), clock, replaced)
+    columns, facts = await run(lambda: (columns_of(rows), facts_of(rows)))
+    await keep_columns(store, blobs, run, owner, columns, facts, clock, replaced)
 
 
 async def keep_columns(
@@ -97,10 +98,11 @@ async def keep_columns(
     run: Run[Any],
     owner: str,
     columns: Columns,
+    facts: Facts,
     clock: Clock,
     replaced: Callable[[Sql], None],
 ) -> None:
-    """Store readings that are columns already, see `keep`."""
+    """Store readings that are columns already, and `facts` about them. The rest is as for `keep`."""
     key, now = new_key(), clock()
 
     def prepared(sql: Sql) -> list[int | None]:
@@ -117,7 +119,7 @@ async def keep_columns(
 
     def made() -> NewSegment:
         content, summaries = written(columns, numbers)
-        return NewSegment(list(columns.rows()), content, numbers, summaries)
+        return NewSegment(facts, content, numbers, summaries)
 
     new: NewSegment = await run(made)
     blob = await blobs.put(_single(new.content), key)
