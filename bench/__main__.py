@@ -21,6 +21,7 @@ BENCHES = {
     "cloud_stored": "questions to the tables of machine-cloud as more is stored, against statements of before",
     "segments": "readings in Parquet segments with a catalog in our database: size, time and memory of questions",
     "cloud_sealed": "readings that machine-cloud moves to Parquet files: size, sealing, pages, plots, and DuckDB",
+    "cloud_fleet": "pages, plots, SQL and retention of a cloud that `machine-cloud simulate` has filled",
     "cloud_sql": "SQL of machine-cloud over Parquet files and recent rows, against DuckDB alone",
     "tenants": "how one tenant of a cloud is affected by another that sends everything that is allowed",
     "largest": "the longest step of the event loop for the largest input of each kind, against 20 ms",
