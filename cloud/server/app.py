@@ -59,6 +59,7 @@ from rpc.server.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
 from support import private
 from support.start import held
+from telemetry.metrics.loop import loop_passes
 from uplink.releases import MAX_FILE, RELEASE_FILES_PATH
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ def private_data(folder: Path) -> None:
 
 async def run(app: App) -> int:
     """Run until stopped; return the exit code."""
+    loop_passes()
     async with trio.open_nursery() as nursery:
         await nursery.start(_signals, app)
         nursery.start_soon(_announce, app)

@@ -39,6 +39,7 @@ from rpc.pages.scrape import exposed
 from rpc.statistics import Statistics
 from schema.errors import MachineError
 from support.worker import Worker
+from telemetry.metrics.loop import loop_passes
 
 LOGIN_TEXTS = LoginTexts(
     "Log in to the cloud",
@@ -61,7 +62,8 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         machines, sealed = await FleetService(cloud, site.author_of(request)).figures()
         families = machine_families(machines, cloud.clock())
         if sealed is not None:
-            families += [*process_families(counters), *segment_families(sealed)]
+            own = loop_passes().families("machine_cloud")
+            families += [*process_families(counters), *segment_families(sealed), *own]
         worker = Worker("metrics")
         async with worker.opened():
             return await exposed(families, request, worker.run, process=sealed is not None)

@@ -32,6 +32,7 @@ from support.version import version
 from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import Logs, configure
 from telemetry.logs.sinks import ConsoleSink, FileSink, Sink
+from telemetry.metrics.loop import loop_passes
 from uplink.files import FileSource, Reading, decode_text
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ async def _serve(
     origin: FileSource | CloudLink,
     logs: Logs,
 ) -> int:
+    loop_passes()
     graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=_overdue)
     link = None if isinstance(origin, FileSource) else origin
     machine = Machine(

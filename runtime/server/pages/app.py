@@ -19,6 +19,7 @@ from runtime.parts.web.pages import build
 from runtime.server.machine import Machine
 from runtime.server.pages.view import MachineSource
 from support.worker import Worker
+from telemetry.metrics.loop import loop_passes
 
 FOLDER: Final = "pages"  # below the home of machine-server
 LOCAL: Final = "local"  # instead of the id of a part, without a cloud
@@ -40,7 +41,8 @@ def app(machine: Machine) -> Starlette:
         """Answer `GET /metrics`, for Prometheus."""
         worker = Worker("metrics")
         async with worker.opened():
-            return await exposed(families(machine.status(), machine.traffic, machine.pids()), request, worker.run)
+            measured = families(machine.status(), machine.traffic, machine.pids())
+            return await exposed([*measured, *loop_passes().families("machine")], request, worker.run)
 
     def folder() -> Path:
         cloud = machine.configured.document.cloud
