@@ -48,7 +48,7 @@ def simulate_command(
 
     The sensors send quantized values with gaps, bursts and restarts. Readings older than a day are in Parquet files, as
     --seal-after makes them. Start machine-cloud with the same --data afterwards to see pages and queries with as much
-    data. It stores some 50,000 readings a second.
+    data. It stores some 100,000 readings a second.
     """
     if find_spec("pyarrow") is None:
         _fail("a simulation needs pyarrow, which is not installed: install the extra `data`")

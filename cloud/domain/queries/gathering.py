@@ -54,9 +54,9 @@ async def gathered(store: Transactions, blobs: Blobs, run: Run[Any], owner: str,
     )
     await copy.finish(described)
     files, again = [], []
-    for number, blob, first, newest in listed:
+    for number, blob, source, first, newest in listed:
         path = blobs.path(blob)
-        files.append((str(await copy.file(blobs, blob) if path is None else path), first, newest))
+        files.append((str(await copy.file(blobs, blob) if path is None else path), source, first, newest))
         if number >= last:
             again.append(files[-1][0])
     keys = {name: number for number, name, _ in columns if name in (*KEYS, WHOLE)}
@@ -157,14 +157,14 @@ def _next(sql: Sql) -> int:
     return 0 if row is None else int(row["next_file_id"])
 
 
-def _segments(sql: Sql, owner: str) -> list[tuple[int, str, int, int]]:
-    """Return numbers, blobs, and times of the first and last readings of the segments of an organization."""
+def _segments(sql: Sql, owner: str) -> list[tuple[int, str, int, int, int]]:
+    """Return numbers, blobs, sources, and times of the first and last readings of the segments of an organization."""
     rows = sql.rows(
-        "SELECT segments.number AS number, segments.blob AS blob, first, last FROM data_sources CROSS JOIN segments "
+        "SELECT segments.number AS number, blob, source, first, last FROM data_sources CROSS JOIN segments "
         "WHERE data_sources.organization_id = ? AND segments.source = data_sources.number",
         owner,
     )
-    return sorted((row["number"], row["blob"], row["first"], row["last"]) for row in rows)
+    return sorted((row["number"], row["blob"], row["source"], row["first"], row["last"]) for row in rows)
 
 
 def _described(sql: Sql, owner: str) -> list[tuple[object, ...]]:

@@ -42,7 +42,7 @@ class Material:
 
     columns: Sequence[tuple[int, str, str]]  # number, name and type of fields in the catalog
     numbers: Mapping[str, int]  # of the other columns, by name
-    files: Sequence[tuple[str, int, int]]  # path, and stored times of the first and last capture
+    files: Sequence[tuple[str, int, int, int]]  # path, source, and stored times of the first and last capture
     again: Sequence[str]  # files whose readings may be among the recent ones, too
     longest: int  # bytes of a line of recent readings
 

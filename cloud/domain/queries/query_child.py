@@ -20,7 +20,16 @@ from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries import confinement
 from cloud.domain.queries.answer import converter, readable, row_of
-from cloud.domain.queries.statement import WHOLE, Invalid, checked, is_fixed, on_whole, time_bounds, uses
+from cloud.domain.queries.statement import (
+    WHOLE,
+    Invalid,
+    checked,
+    is_fixed,
+    on_whole,
+    source_conditions,
+    time_bounds,
+    uses,
+)
 from cloud.domain.queries.view import RECENT, SOURCES, Stored, View, columns_of, kinds_of, kinds_query, sources_table
 
 ROWS, END, REFUSAL = b"+", b".", b"-"
@@ -47,7 +56,7 @@ def main() -> None:
     folder = settings["folder"]
     try:
         confinement.confine(
-            [path for path, _, _ in settings["files"]],
+            [path for path, *_ in settings["files"]],
             folder,
             cpu=settings["cpu"],
             memory=settings["memory"],
@@ -122,7 +131,7 @@ def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
             "allow_persistent_secrets": "false",
         },
     )
-    paths = [*(path for path, _, _ in settings["files"]), f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
+    paths = [*(path for path, *_ in settings["files"]), f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
     listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     for statement in (
         "SET TimeZone = 'UTC'",
@@ -147,7 +156,11 @@ def _text(database: Any, tree: Mapping[str, Any]) -> str:
 
 
 def _narrow(engine: Any, database: Any, tree: dict[str, Any], stored: Stored) -> None:
-    """Leave out files and rows with times that the statement excludes."""
+    """Leave out files and rows with times or of sources that the statement excludes."""
+    try:
+        stored.keep_sources(_sources(database, tree))
+    except engine.Error:  # the query says what is wrong
+        pass
     bounds = [(lower, bound) for lower, bound in time_bounds(tree) if is_fixed(bound)]
     database.execute("BEGIN TRANSACTION")  # in which now() is always the same
     try:
@@ -159,11 +172,27 @@ def _narrow(engine: Any, database: Any, tree: dict[str, Any], stored: Stored) ->
         stored.narrow(*((moment, None) if lower else (None, moment)))
 
 
-def _moment(database: Any, expression: Mapping[str, Any]) -> int | None:
-    """Return the stored time that an expression without columns means; None for NULL."""
+def _sources(database: Any, tree: Mapping[str, Any]) -> list[int] | None:
+    """Return the numbers of the sources that the statement does not exclude; None for all."""
+    conditions, table = source_conditions(dict(tree))
+    if not conditions:
+        return None
+    alias = '"' + table.replace('"', '""') + '"'
+    texts = " AND ".join(f"({_expression(database, condition)})" for condition in conditions)
+    return [number for (number,) in database.execute(f"SELECT number FROM sources AS {alias} WHERE {texts}").fetchall()]
+
+
+def _expression(database: Any, expression: Mapping[str, Any]) -> str:
+    """Return the text of an expression."""
     tree = _parsed(database, "SELECT 1")["statements"][0]
     tree["node"]["select_list"] = [expression]
-    (moment,) = database.execute(f"SELECT epoch_us(CAST(({_text(database, tree)}) AS TIMESTAMP))").fetchone()
+    return _text(database, tree).removeprefix("SELECT ")
+
+
+def _moment(database: Any, expression: Mapping[str, Any]) -> int | None:
+    """Return the stored time that an expression without columns means; None for NULL."""
+    text = _expression(database, expression)
+    (moment,) = database.execute(f"SELECT epoch_us(CAST(({text}) AS TIMESTAMP))").fetchone()
     return None if moment is None else int(moment)
 
 

@@ -60,6 +60,10 @@ _LOWER: Final = {
 }
 """For a comparison with a time on the left: whether the right side is a lower bound."""
 _FIXED: Final = frozenset({"CONSTANT", "CAST", "FUNCTION"})  # classes of expressions
+_OF_SOURCES: Final = frozenset(
+    {"CONSTANT", "COLUMN_REF", "COMPARISON", "BETWEEN", "CONJUNCTION", "OPERATOR", "FUNCTION"}
+)
+_TEXT_FUNCTIONS: Final = frozenset({"~~", "!~~", "~~*", "!~~*", "lower", "upper", "starts_with", "contains", "suffix"})
 _STEADY: Final = re.compile(
     r"[-+*]|now|today|current_(?:timestamp|date)|get_current_timestamp|date_(?:trunc|add|sub)|make_(?:timestamp|date)|"
     r"to_(?:years|months|weeks|days|hours|minutes|seconds|milliseconds|microseconds|timestamp)|trunc|strptime"
@@ -255,24 +259,56 @@ def time_bounds(tree: Tree) -> list[tuple[bool, Tree]]:
 
     None unless the statement has the table once, and compares its times before it does anything else with it.
     """
+    conditions, table = _conditions(tree)
+    return [bound for condition in conditions for bound in _bounds(condition, table)]
+
+
+def source_conditions(tree: Tree) -> tuple[list[Tree], str]:
+    """Return conditions that the sources of all readings must meet, and the name of their table in lower case.
+
+    They compare only columns that are the same for all readings of a source. None as for `time_bounds`.
+    """
+    conditions, table = _conditions(tree)
+    return [condition for condition in conditions if _is_of_sources(condition, table)], table
+
+
+def _conditions(tree: Tree) -> tuple[list[Tree], str]:
+    """Return the conditions that each reading must meet, and the name of the table in lower case."""
     tables = [node for node in _nodes(tree) if node.get("type") == "BASE_TABLE"]
     if sum(each["table_name"].casefold() == TABLE for each in tables) != 1 or TABLE in set(_cte_names(tree)):
-        return []
+        return [], ""
     for node in _nodes(tree):
         table = node.get("from_table") or {}
         if table.get("type") == "BASE_TABLE" and table["table_name"].casefold() == TABLE:
             if table["sample"] or table["column_name_alias"] or not node["where_clause"]:
-                return []
-            return list(_bounds(node["where_clause"], str(table["alias"] or TABLE).casefold()))
-    return []
+                break
+            return list(_conjuncts(node["where_clause"])), str(table["alias"] or TABLE).casefold()
+    return [], ""
+
+
+def _conjuncts(condition: Tree) -> Iterator[Tree]:
+    if condition.get("type") == "CONJUNCTION_AND":
+        for child in condition["children"]:
+            yield from _conjuncts(child)
+    else:
+        yield condition
+
+
+def _is_of_sources(condition: Tree, table: str) -> bool:
+    for node in _nodes(condition):
+        kind, names = node.get("class"), [name.casefold() for name in node.get("column_names") or ()]
+        if kind is not None and kind not in _OF_SOURCES:
+            return False
+        if kind == "FUNCTION" and str(node["function_name"]).casefold() not in _TEXT_FUNCTIONS:
+            return False
+        if kind == "COLUMN_REF" and not (names[-1] in COLUMNS[:9] and names[:-1] in ([], [table])):
+            return False
+    return True
 
 
 def _bounds(condition: Tree, table: str) -> Iterator[tuple[bool, Tree]]:
     kind = condition.get("type")
-    if kind == "CONJUNCTION_AND":
-        for child in condition["children"]:
-            yield from _bounds(child, table)
-    elif kind == "COMPARE_BETWEEN" and _is_time(condition["input"], table):
+    if kind == "COMPARE_BETWEEN" and _is_time(condition["input"], table):
         yield True, condition["lower"]
         yield False, condition["upper"]
     elif kind in _LOWER:

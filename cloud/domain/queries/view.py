@@ -69,23 +69,38 @@ class Stored:
         self.again: Sequence[str] = settings["again"]
         self._numbers: Mapping[str, int] = settings["numbers"]
         self._longest = max(settings["longest"], 1 << 16)
-        self._files: Sequence[tuple[str, int, int]] = settings["files"]
+        self._files: Sequence[tuple[str, int, int, int]] = settings["files"]
         self._low, self._high = _EARLIEST, _LATEST
+        self._sources: frozenset[int] | None = None
 
     def narrow(self, low: int | None, high: int | None) -> None:
         """Leave out readings that were captured before `low` or after `high`, which are stored times."""
         self._low = self._low if low is None else max(self._low, low)
         self._high = self._high if high is None else min(self._high, high)
 
+    def keep_sources(self, numbers: Iterable[int] | None) -> None:
+        """Leave out readings of other sources; None keeps all."""
+        self._sources = None if numbers is None else frozenset(numbers)
+
     @property
     def files(self) -> list[str]:
         """Paths of the files that may have readings in the range."""
-        return [path for path, first, last in self._files if first <= self._high and last >= self._low]
+        return [
+            path
+            for path, source, first, last in self._files
+            if first <= self._high and last >= self._low and (self._sources is None or source in self._sources)
+        ]
 
     def within(self) -> list[str]:
         """Return the conditions for rows in the range: none without bounds, because comparing takes time, too."""
         bounds = ((">=", self._low, _EARLIEST), ("<=", self._high, _LATEST))
         return [f"requested {operator} {bound}" for operator, bound, always in bounds if bound != always]
+
+    def of_sources(self) -> list[str]:
+        """Return the conditions for recent rows of the sources that are kept."""
+        if self._sources is None:
+            return []
+        return [f"source IN ({', '.join(map(str, sorted(self._sources)))})" if self._sources else "false"]
 
     def recent(self) -> str:
         """Return the table of recent readings: source, requested, received, number, and the whole text."""
@@ -199,7 +214,7 @@ class View:
             if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
                 self._members.make(path).expression = _value(path, kind)
         whole, used = self._columns.values(), self._used.values()
-        within, only = stored.within(), stored.within()
+        within, only = stored.within(), [*stored.within(), *stored.of_sources()]
         if stored.again:
             only.append(f"number NOT IN (SELECT number FROM {stored.parquet((), stored.again)})")
         recent = f"{stored.recent()}{_where(only)}"

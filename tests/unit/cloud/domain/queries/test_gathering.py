@@ -159,13 +159,80 @@ def test_only_bounds_that_every_reading_must_meet_leave_out_files(condition: str
 
 
 def test_files_outside_of_the_range_are_not_read() -> None:
-    files = [("a", 0, 9), ("b", 10, 19), ("c", 20, 29)]
+    files = [("a", 1, 0, 9), ("b", 1, 10, 19), ("c", 2, 20, 29)]
     stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
     assert (stored.files, stored.within()) == (["a", "b", "c"], [])
     stored.narrow(10, None)
     assert stored.files == ["b", "c"]
     stored.narrow(5, 19)
     assert (stored.files, stored.within()) == (["b"], ["requested >= 10", "requested <= 19"])
+
+
+def test_files_of_other_sources_are_not_read() -> None:
+    files = [("a", 1, 0, 9), ("b", 2, 0, 9), ("c", 3, 0, 9)]
+    stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
+    stored.keep_sources([1, 3, 7])
+    assert stored.files == ["a", "c"]
+    stored.keep_sources([])
+    assert stored.files == []
+    stored.keep_sources(None)
+    assert stored.files == ["a", "b", "c"]
+
+
+OF_SOURCES = {
+    "component_name = 'a'": 1,
+    "r.component_name IN ('a', 'b') AND robot_name LIKE 'x%' AND data.x > 1": 2,
+    "(part_id = 'a' OR lower(part_name) = 'b') AND time_requested > now()": 1,
+    "component_name BETWEEN 'a' AND 'b' AND method_name IS NOT NULL AND NOT (robot_id = 'x')": 3,
+    "component_name = 'a' OR data.x > 1": 0,
+    "component_name = data.name": 0,
+    "component_name = (SELECT MAX(robot_name) FROM sources)": 0,
+    "component_name = CAST(random() AS VARCHAR)": 0,
+    "o.component_name = 'a'": 0,
+    "list_contains(tags, 'a')": 0,
+    "additional_parameters->>'x' = 'a'": 0,
+}
+"""Conditions, and how many of them leave out sources."""
+
+
+@pytest.mark.parametrize("condition", OF_SOURCES)
+def test_only_conditions_on_sources_leave_out_sources(condition: str) -> None:
+    program = (
+        f"import sys; sys.path += [{query_process._ROOT!r}, {query_process._engine()!r}]; import json, _duckdb; "
+        "from cloud.domain.queries import statement; "
+        "answer = _duckdb.connect().execute('SELECT json_serialize_sql(?, skip_null := false)', [sys.argv[1]]); "
+        "tree = json.loads(answer.fetchone()[0])['statements'][0]; "
+        "print(len(statement.source_conditions(tree)[0]))"
+    )
+    query = f"SELECT * FROM readings r WHERE {condition}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program, query], capture_output=True, check=True)
+    assert int(done.stdout) == OF_SOURCES[condition]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("component_name = 'a'", {"a"}),
+        ("Readings.Component_Name <> 'a'", {"b", "it's"}),
+        ("component_name IN ('b', 'it''s') AND data.t < 1", {"b", "it's"}),
+        ("component_name = 'none'", set()),
+        ("component_name LIKE '%''%'", {"it's"}),
+        ("component_name = 1", {"fails"}),
+    ],
+)
+async def test_answers_for_some_sources_are_those_of_all(
+    up: Uploads, clock: Clock, condition: str, expected: set[str]
+) -> None:
+    for name in ("a", "b", "it's"):
+        await up.readings(*(piece(number, t=float(number)) for number in range(3)), component_name=name)
+        await seal(up, clock)
+        await up.readings(*(piece(number, t=float(number)) for number in range(3, 6)), component_name=name)
+    query = f"SELECT DISTINCT component_name AS name, 'b' AS robot_name FROM readings WHERE {condition}"
+    if expected == {"fails"}:
+        with pytest.raises(MachineError, match="Could not convert"):
+            await rows(up, query)
+    else:
+        assert {row["name"] for row in await rows(up, query)} == expected
 
 
 async def test_readings_that_are_sealed_while_rows_are_read_count_once(
