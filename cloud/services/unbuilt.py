@@ -65,7 +65,6 @@ _DATA_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
         "CreateSavedQuery",
         "UpdateSavedQuery",
         "GetSavedQuery",
-        "DeleteSavedQuery",
         "ListSavedQueries",
     ),
     _NO_DATABASE: ("GetDatabaseConnection", "ConfigureDatabaseUser"),

@@ -51,6 +51,7 @@ STEPS: Final = (
     segments.TABLES,
     core.LOG_COUNTS,
     core.ARRANGEMENTS,
+    data.QUERIES,
 )
 
 

@@ -131,7 +131,7 @@ NAME: Final = Limit(
     "name",
     200,
     "characters",
-    "in the name of an organization, location, machine, part, key, fragment or dataset",
+    "in the name of an organization, location, machine, part, key, fragment, dataset or saved query",
     "choose a shorter one",
 )
 
@@ -219,6 +219,17 @@ SQL_QUEUE: Final = _count_limit(
     "sql_queue", 8, "queries", "of one organization that wait for their turn", "try again when others have finished"
 )
 
+SQL_FORM: Final = Limit(
+    "sql_form",
+    256 * KIB,
+    "bytes",
+    "in one form or request of the page SQL, where encoding can triple the size of a query",
+    "write a shorter query",
+)
+SAVED_QUERIES: Final = _count_limit(
+    "saved_queries", 1000, "saved queries", "of one organization", "delete queries that are not used"
+)
+
 # ---- work for pages and documents
 
 WORK_QUEUE: Final = _count_limit(
@@ -267,6 +278,8 @@ LIMITS: Final = (
     TRAINING_ARGUMENTS,
     SQL_TEXT,
     SQL_QUEUE,
+    SQL_FORM,
+    SAVED_QUERIES,
     WORK_QUEUE,
 )
 """In the order of the generated page."""

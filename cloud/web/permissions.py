@@ -95,7 +95,12 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /data/series": FILTERED,
     "GET /data/export": FILTERED,
     "GET /sql": signed_in("operators of the organization that the form names"),
+    "POST /sql/answer": signed_in("the same"),
     "GET /sql/answer.csv": signed_in("the same"),
+    "POST /sql/answer.csv": signed_in("the same"),
+    "GET /sql/fields": operator(ObjectKind.ORGANIZATION, "organization"),
+    "POST /sql/saved": _OF_FORM | "operators of the organization that the form names",
+    "POST /sql/saved/{id}/{action}": operator(ObjectKind.QUERY, "id"),
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,
     # datasets

@@ -121,6 +121,7 @@ def delete_organization(sql: Sql, subject: str) -> None:
     sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
     sql.run("DELETE FROM authorities WHERE scope = ?", subject)
     sql.run("DELETE FROM training_notifications WHERE organization_id = ?", subject)
+    sql.run("DELETE FROM saved_queries WHERE organization_id = ?", subject)
     for table in _RELEASES:
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)

@@ -17,6 +17,7 @@ from cloud.domain.data.files import file
 from cloud.domain.data.sources import Source
 from cloud.domain.machines.machines import machine, part
 from cloud.domain.organizations.keys import Grant, grants_of, key, organization_of
+from cloud.domain.organizations.saved_queries import saved_query
 from cloud.domain.organizations.sharing import guests
 from cloud.domain.organizations.tenants import above, missing, organization
 from cloud.domain.permissions.credentials import require_in_force
@@ -49,6 +50,7 @@ class ObjectKind(Enum):
     FILE = "file"
     ITEM = "registry item"
     JOB = "training job"
+    QUERY = "saved query"
 
 
 SHARED: Final = frozenset({ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART, ObjectKind.FILE})
@@ -102,6 +104,8 @@ def place_of(sql: Sql, of: ObjectKind, subject: str) -> Place:
         return _place(find(sql, subject).organization_id)
     if of is ObjectKind.DATASET:
         return _place(dataset(sql, subject).organization_id)
+    if of is ObjectKind.QUERY:
+        return _place(saved_query(sql, subject).organization_id)
     if of is ObjectKind.JOB:
         return _place(job(sql, subject).task.organization_id)
     if of is ObjectKind.FILE:

@@ -219,6 +219,13 @@ DATASYNC: Final[Mapping[str, Rule]] = {
 DATA: Final[Mapping[str, Rule]] = {
     "tabular_data_by_filter": FILTERED,
     "tabular_data_by_sql": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "tabular_answer": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "tabular_fields": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "list_sql_queries": operator(ObjectKind.ORGANIZATION, "organization_id", inside=True),
+    "get_sql_query": operator(ObjectKind.QUERY, "id", inside=True),
+    "create_sql_query": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_sql_query": operator(ObjectKind.QUERY, "id"),
+    "delete_saved_query": operator(ObjectKind.QUERY, "id"),
     "export_tabular_data": operator(ObjectKind.PART, "part_id"),
     "get_latest_tabular_data": operator(ObjectKind.PART, "part_id"),
     "delete_tabular_data": owner(ObjectKind.ORGANIZATION, "organization_id"),

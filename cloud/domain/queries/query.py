@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
+
+from schema.errors import ErrorKind, MachineError
 
 MAX_RECENT: Final = 3_000_000  # readings that are not in Parquet files: they are copied for each query
 MAX_COPIED: Final = 4 * 1024**3  # bytes that are copied for a query: recent readings, or files of a bucket
@@ -51,15 +54,47 @@ Gather = Callable[[Path], Awaitable[Material]]
 """Function that puts readings into an empty folder, and tells where the others are."""
 
 
+class QueryStage(Enum):
+    """What a query is doing."""
+
+    WAITING = "waiting"  # for other queries of the organization
+    COPYING = "copying"  # recent readings
+    RUNNING = "running"
+
+
+Report = Callable[[QueryStage, int], None]
+"""Function that is called with each stage, and while running with the percentage that is done, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """The result of a query: names and types of columns, as DuckDB calls them, and each row as BSON."""
+
+    columns: Sequence[tuple[str, str]]
+    rows: list[bytes]
+
+
+class QueryError(MachineError):
+    """A mistake in a query. `position` is the number of characters before it; None if it is not known."""
+
+    def __init__(self, message: str, *, kind: ErrorKind, remedy: str, position: int | None) -> None:
+        super().__init__(message, kind=kind, remedy=remedy)
+        self.position = position
+
+
+def unreported(stage: QueryStage, percent: int) -> None:
+    """Ignore the progress of a query."""
+
+
 class Engine(Protocol):
     """Executes SQL queries."""
 
-    async def execute(self, organization: str, query: str, gather: Gather) -> list[bytes]:
-        """Execute a query; return each row as BSON.
+    async def execute(self, organization: str, query: str, gather: Gather, report: Report = unreported) -> QueryAnswer:
+        """Execute a query; return its answer.
 
         The query can read what `gather` names and nothing else. MachineError: INVALID for anything but a single SELECT
-        and for errors in the query; EXHAUSTED if it takes too much time, memory or disk, has too many rows, or too many
-        queries of the organization are waiting; UNSUPPORTED if this computer cannot execute queries. Cancellation takes
-        effect at once.
+        and for errors in the query, then a QueryError; EXHAUSTED if it takes too much time, memory or disk, has too
+        many rows, or too many queries of the organization are waiting; UNSUPPORTED if this computer cannot execute
+        queries. Cancellation takes effect at once.
         """
         ...

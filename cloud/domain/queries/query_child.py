@@ -1,9 +1,9 @@
 """Child process that executes one SQL query with DuckDB.
 
-Its standard input has a frame with the settings, its standard output frames with rows as BSON, and at last the end or a
-refusal. It confines itself before it parses the query: it can then read the files of the readings, change its scratch
-folder, and do nothing else, so that a query that exploits DuckDB finds no other data. It has few imports, because it
-starts for every query.
+Its standard input has a frame with the settings, its standard output frames with the columns and with rows as BSON, and
+at last the end or a refusal. The progress bar of DuckDB goes to its standard error. It confines itself before it parses
+the query: it can then read the files of the readings, change its scratch folder, and do nothing else, so that a query
+that exploits DuckDB finds no other data. It has few imports, because it starts for every query.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import marshal
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries import confinement
@@ -32,23 +32,26 @@ from cloud.domain.queries.statement import (
 )
 from cloud.domain.queries.view import RECENT, SOURCES, Stored, View, columns_of, kinds_of, kinds_query, sources_table
 
-ROWS, END, REFUSAL = b"+", b".", b"-"
-"""Kinds of frames: kind, length in four bytes, content. Rows are BSON; a refusal is kind, message, remedy in JSON."""
+COLUMNS, ROWS, END, REFUSAL = b"=", b"+", b".", b"-"
+"""Kinds of frames: kind, length in four bytes, content. In JSON: pairs of name and type of the columns; and kind,
+message, remedy and position of a refusal. Rows are BSON."""
 NICE: Final = 10  # lower priority than the calls of others
 PIECE: Final = 256 * 1024  # bytes of rows in a frame
+SILENT: Final = 500  # milliseconds before the first progress
 SPILL: Final = "spill"  # folder of DuckDB in the scratch folder
+LONGEST: Final = 200  # characters of the name of a type
 _SOME: Final = 1000  # rows that are fetched at once
 _TYPED: Final = (datetime, decimal, uuid)  # modules that DuckDB imports for values
 
 
 class Refused(Exception):
-    """Kind (a value of ErrorKind), message and remedy of an error reply."""
+    """Kind (a value of ErrorKind), message and remedy of an error reply, and the number of bytes before a mistake."""
 
 
 def main() -> None:
     """Execute the query on standard input."""
     stdin, stdout = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may write to the answer, such as a progress bar
+    os.dup2(2, 1)  # nothing else may write to the answer, such as the progress bar
     import _duckdb  # its package `duckdb` opens a database with threads, which would not be confined
 
     json.loads(b'{"a": ["\\u00fc", 1.5]}')  # trigger late imports while files can be opened
@@ -75,7 +78,8 @@ def main() -> None:
         remedy = "restore the file from a backup: `machine-cloud doctor` lists the missing ones"
         _refuse(stdout, "unavailable", text, remedy)
     except Refused as refused:
-        _refuse(stdout, *refused.args)
+        kind, message, remedy, *position = refused.args
+        _refuse(stdout, kind, message, remedy, _characters(settings["query"], *position))
     except Invalid as invalid:
         _refuse(stdout, "invalid", *invalid.args)
     except MemoryError:
@@ -106,8 +110,8 @@ def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
     database.execute(sources_table(stored.folder))
     _narrow(engine, database, tree, stored)
     database.execute(view.text(stored, kinds))
-    relation = database.sql(text)
-    names = [name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns]
+    relation = _bound(engine, database, text, stored.folder, exact=not changed)
+    names = _distinct(name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns)
     _write(relation, names, settings["rows"], settings["bytes"], stdout)
 
 
@@ -135,7 +139,10 @@ def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
     listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     for statement in (
         "SET TimeZone = 'UTC'",
-        "SET enable_progress_bar = false",
+        "SET enable_progress_bar = true",
+        "SET enable_progress_bar_print = true",
+        f"SET progress_bar_time = {SILENT}",
+        "SET errors_as_json = true",
         f"SET allowed_paths = [{listed}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
@@ -197,7 +204,7 @@ def _moment(database: Any, expression: Mapping[str, Any]) -> int | None:
 
 
 def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: BinaryIO) -> None:
-    types = relation.types
+    types = declared = relation.types
     casts = [readable(each) for each in types]
     if casts != [str(each) for each in types]:
         columns = (
@@ -206,6 +213,8 @@ def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: Bi
         )
         relation = relation.project(", ".join(columns))
         types = relation.types
+    columns = [[name, str(each)[:LONGEST]] for name, each in zip(names, declared, strict=True)]
+    _send(stdout, COLUMNS, json.dumps(columns).encode())
     converters = [converter(each) for each in types]
     result = relation.limit(most + 1)
     pieces, held, count, total = [], 0, 0, 0
@@ -230,12 +239,54 @@ def _send(stdout: BinaryIO, kind: bytes, content: bytes) -> None:
     stdout.write(kind + len(content).to_bytes(4, "big") + content)
 
 
-def _refuse(stdout: BinaryIO, kind: str, message: str, remedy: str) -> None:
-    _send(stdout, REFUSAL, json.dumps([kind, message, remedy]).encode())
+def _refuse(stdout: BinaryIO, kind: str, message: str, remedy: str, position: int | None = None) -> None:
+    _send(stdout, REFUSAL, json.dumps([kind, message, remedy, position]).encode())
+
+
+def _bound(engine: Any, database: Any, text: str, folder: str, *, exact: bool) -> Any:
+    """Return the relation of a statement; Invalid, with the place of the mistake if `text` is what the user wrote."""
+    try:
+        return database.sql(text)
+    except (engine.BinderException, engine.CatalogException):
+        try:
+            database.execute(text)  # is refused by the same step, which here says where
+        except (engine.BinderException, engine.CatalogException) as error:
+            kind, message, remedy = _refusal(engine, error, folder)
+            raise Refused(kind, message, remedy, _described(error)[1] if exact else None) from None
+        raise
+
+
+def _described(error: Exception) -> tuple[str, int | None]:
+    """Return the message of an error of the engine, and the number of bytes before it in the statement."""
+    _, _, text = str(error).partition(": ")
+    try:
+        about = json.loads(text)
+        message = str(about["exception_message"])
+    except (ValueError, TypeError, KeyError):
+        return str(error), None
+    position = str(about.get("position", ""))
+    return message, int(position) if position.isascii() and position.isdigit() else None
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Return names with a number where one is there before: rows are documents."""
+    distinct = dict[str, None]()
+    for name in names:
+        each, number = name, 0
+        while each in distinct:
+            number += 1
+            each = f"{name}_{number}"
+        distinct[each] = None
+    return list(distinct)
+
+
+def _characters(query: str, position: int | None = None) -> int | None:
+    """Return the number of characters in the first bytes of a query."""
+    return None if position is None else len(query.encode()[:position].decode("utf-8", "ignore"))
 
 
 def _refusal(engine: Any, error: Exception, folder: str) -> tuple[str, str, str]:
-    text = str(error).replace(folder, "").encode("utf-8", "replace").decode()[:2000]
+    text = _described(error)[0].replace(folder, "").encode("utf-8", "replace").decode()[:2000]
     if isinstance(error, engine.OutOfMemoryException):
         kind, message, remedy = _needs_memory().args
         return kind, message, remedy

@@ -8,6 +8,7 @@ threads, so it cannot fork.
 from __future__ import annotations
 
 import marshal
+import re
 import signal
 import subprocess
 import sys
@@ -21,18 +22,30 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from cloud.domain.queries.query import MAX_BYTES, MAX_ROWS, Gather, Material
-from cloud.domain.queries.query_child import END, NICE, PIECE, REFUSAL, ROWS
+from cloud.domain.queries.query import (
+    MAX_BYTES,
+    MAX_ROWS,
+    Gather,
+    Material,
+    QueryAnswer,
+    QueryError,
+    QueryStage,
+    Report,
+    unreported,
+)
+from cloud.domain.queries.query_child import COLUMNS, END, NICE, PIECE, REFUSAL, ROWS
 from cloud.domain.queries.scratch import Scratch
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
 from schema.errors import ErrorKind, MachineError
+from support.gather import ungrouped
 from support.worker import Worker
 
 AT_ONCE: Final = 4  # processes
 EACH: Final = 1  # processes for one organization
 _ROOT: Final = str(Path(__file__).resolve().parents[3])
 _MIB: Final = 1024 * 1024
+_PERCENT: Final = re.compile(rb"\r *(\d{1,3})%")
 _HEAD: Final = 5  # bytes before the content of a frame
 
 
@@ -74,15 +87,19 @@ class QueryProcesses:
                     with trio.CancelScope(shield=True):
                         await self._worker.run(self._scratch.close)
 
-    async def execute(self, organization: str, query: str, gather: Gather) -> list[bytes]:
+    async def execute(self, organization: str, query: str, gather: Gather, report: Report = unreported) -> QueryAnswer:
         """See Engine."""
         encoded = query.encode("utf-8", "surrogatepass")
         SQL_TEXT.check(len(encoded), "the query")
         engine = _engine()
+        report(QueryStage.WAITING, 0)
         async with self._slots.hold(organization):
             with trio.move_on_after(self._bounds.wall):
                 async with self._folder() as folder, _child(engine) as process:
-                    return await self._executed(process, encoded.decode("utf-8", "replace"), folder, gather)
+                    report(QueryStage.COPYING, 0)
+                    settings = self._settings(encoded.decode("utf-8", "replace"), folder, await gather(folder))
+                    report(QueryStage.RUNNING, 0)
+                    return await self._executed(process, settings, report)
         raise _too_long()
 
     def _begin(self) -> None:
@@ -114,15 +131,19 @@ class QueryProcesses:
                 # Also of a folder that is made after the caller has left.
                 self._worker.post(lambda: self._scratch.remove(folders))
 
-    async def _executed(self, process: trio.Process, query: str, folder: Path, gather: Gather) -> list[bytes]:
+    async def _executed(self, process: trio.Process, settings: dict[str, Any], report: Report) -> QueryAnswer:
         assert process.stdin is not None
-        settings = marshal.dumps(self._settings(query, folder, await gather(folder)))
+        content = marshal.dumps(settings)
         try:
-            await process.stdin.send_all(len(settings).to_bytes(8, "big") + settings)
+            await process.stdin.send_all(len(content).to_bytes(8, "big") + content)
         except trio.BrokenResourceError:
             pass  # the process has ended; its output says why
-        rows, ended = await self._received(process)
-        if not ended:
+        with ungrouped(MachineError, RuntimeError):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_reported, process, report)
+                answer = await self._received(process)
+                nursery.cancel_scope.cancel()
+        if answer is None:
             status = await process.wait()
             if status in (-signal.SIGXCPU, -signal.SIGKILL):
                 raise _too_long()
@@ -131,7 +152,7 @@ class QueryProcesses:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="select fewer rows, or shorter texts",
             )
-        return rows
+        return answer
 
     def _settings(self, query: str, folder: Path, material: Material) -> dict[str, Any]:
         bounds = self._bounds
@@ -148,9 +169,10 @@ class QueryProcesses:
             "longest": material.longest,
         }
 
-    async def _received(self, process: trio.Process) -> tuple[list[bytes], bool]:
-        """Return the rows, and whether the process has sent all; MachineError for a refusal."""
+    async def _received(self, process: trio.Process) -> QueryAnswer | None:
+        """Return the answer, or None if the process has not sent all of it; MachineError for a refusal."""
         assert process.stdout is not None
+        columns: list[tuple[str, str]] = []
         rows: list[bytes] = []
         buffered, total = bytearray(), 0
         while piece := await process.stdout.receive_some(PIECE):
@@ -161,14 +183,26 @@ class QueryProcesses:
             while len(buffered) >= _HEAD and len(buffered) >= _HEAD + (size := int.from_bytes(buffered[1:5], "big")):
                 kind, content = bytes(buffered[:1]), bytes(buffered[_HEAD : _HEAD + size])
                 del buffered[: _HEAD + size]
-                if kind == ROWS:
+                if kind == COLUMNS:
+                    columns = msgspec.json.decode(content, type=list[tuple[str, str]])
+                elif kind == ROWS:
                     _split(content, rows)
                 elif kind == REFUSAL:
-                    error, message, remedy = msgspec.json.decode(content, type=tuple[str, str, str])
-                    raise MachineError(message, kind=ErrorKind(error), remedy=remedy)
+                    error, message, remedy, position = msgspec.json.decode(
+                        content, type=tuple[str, str, str, int | None]
+                    )
+                    raise QueryError(message, kind=ErrorKind(error), remedy=remedy, position=position)
                 elif kind == END:
-                    return rows, True
-        return rows, False
+                    return QueryAnswer(columns, rows)
+        return None
+
+
+async def _reported(process: trio.Process, report: Report) -> None:
+    """Report the percentages of the progress bar that a process draws."""
+    assert process.stderr is not None
+    while piece := await process.stderr.receive_some(PIECE):
+        if percents := _PERCENT.findall(piece):
+            report(QueryStage.RUNNING, min(100, int(percents[-1])))
 
 
 def _split(content: bytes, rows: list[bytes]) -> None:
@@ -205,7 +239,7 @@ async def _child(engine: str) -> AsyncIterator[trio.Process]:
         [sys.executable, "-I", "-S", "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         env={},
         cwd="/",
         start_new_session=True,
@@ -215,7 +249,7 @@ async def _child(engine: str) -> AsyncIterator[trio.Process]:
     finally:
         process.kill()
         with trio.CancelScope(shield=True):
-            for stream in (process.stdin, process.stdout):
+            for stream in (process.stdin, process.stdout, process.stderr):
                 assert stream is not None
                 await stream.aclose()
             await process.wait()

@@ -74,7 +74,10 @@ _STEP: Final = re.compile(r'\.(?:"([^"]+)"|([^."\[\]*]+))')
 
 
 class Invalid(Exception):
-    """A statement that is refused: message and remedy."""
+    """A statement that is refused: message, remedy, and the number of characters before the mistake, or None."""
+
+    def __init__(self, message: str, remedy: str, position: int | None = None) -> None:
+        super().__init__(message, remedy, position)
 
 
 class Uses:
@@ -92,7 +95,9 @@ def checked(answer: Tree) -> Tree:
         message = str(answer.get("error_message", ""))
         if "Only SELECT" in message or "CTE needs a SELECT" in message:
             raise Invalid("this is not a SELECT statement", "begin with SELECT, WITH or FROM")
-        raise Invalid(f"the query is not valid: {message}", "write it in the SQL of DuckDB")
+        position = str(answer.get("position", ""))
+        place = int(position) if position.isascii() and position.isdigit() else None
+        raise Invalid(f"the query is not valid: {message}", "write it in the SQL of DuckDB", place)
     if len(answer["statements"]) != 1:
         raise Invalid("there is more than one statement, or none", "send a single SELECT")
     tree: Tree = answer["statements"][0]

@@ -10,10 +10,11 @@ from cloud.domain.permissions import call_rules
 from cloud.services.common.base import guarded
 from cloud.services.data.data_binary import Binary
 from cloud.services.data.data_labels import Labels
+from cloud.services.data.data_saved import SavedQueries
 from cloud.services.data.data_sql import Queries
 from cloud.services.data.data_tabular import Tabular
 
 
 @guarded(call_rules.DATA)
-class DataService(Binary, Tabular, Queries, Labels):
+class DataService(Binary, Tabular, Queries, SavedQueries, Labels):
     """The calls of DataService for one caller. Published methods that are missing here are UNIMPLEMENTED."""

@@ -2,6 +2,19 @@
 
 from typing import Final
 
+QUERIES: Final = """
+CREATE TABLE saved_queries (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    name TEXT NOT NULL,
+    language TEXT NOT NULL,  -- sql or mql
+    query TEXT NOT NULL,  -- of mql: the stages in BSON, in hexadecimal digits
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    UNIQUE (organization_id, name)
+);
+"""
+
 TABLES: Final = """
 CREATE TABLE data_sources (  -- where data came from, named as it was then; data outlive their machine
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import trio
 
@@ -136,6 +137,7 @@ async def typical(gallery: Gallery, folder: Path) -> None:
             await of_cloud(gallery, home)
             await of_part(gallery, home, part["id"])
             await opened(gallery, home, part["id"])
+            await asked(gallery, home)
             await log_in(gallery.page, f"http://{address}/", running.key)
             await of_machine(gallery, f"http://{address}")
         await gallery.page.goto(f"{home}/machines/{part['id']}")
@@ -158,6 +160,17 @@ async def opened(gallery: Gallery, home: str, part: str) -> None:
         link = await gallery.page.evaluate(f"document.querySelector('main a[href^=\"{path}\"]').href")
         await gallery.draw(name, link)
     await gallery.draw_result("keys-created", f"{home}/keys", {"details.new [name=name]": "bot"}, "details.new button")
+
+
+async def asked(gallery: Gallery, home: str) -> None:
+    """Draw answers of the page SQL: a table, and a mistake."""
+    query = (
+        "SELECT date_trunc('hour', time_requested) AS hour, AVG(data.readings.temperature) AS celsius,\n"
+        "  MAX(data.readings.humidity) AS humidity\nFROM readings WHERE component_name = 'climate' GROUP BY ALL"
+    )
+    editor = "!!document.querySelector('.cm-editor')"
+    for name, text in (("answer", query), ("mistake", query.replace("component_name", "componet_name"))):
+        await gallery.draw(f"sql-{name}", f"{home}/sql?{urlencode({'query': text})}", editor)
 
 
 async def many(gallery: Gallery, folder: Path) -> None:

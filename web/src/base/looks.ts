@@ -34,5 +34,7 @@ export const looks = EditorView.theme({
   '.cm-diagnostic': { fontFamily: 'var(--sans)', whiteSpace: 'normal', maxWidth: '30rem' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--unhealthy)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--removing)' },
-  '@media (max-width: 46rem)': { '&': { fontSize: '16px' }, '.cm-scroller': { lineHeight: '24px' } },
+  // In a media query, & would be the query itself.
+  '@media (prefers-reduced-motion: reduce)': { '.cm-cursorLayer': { animation: 'none !important' } },
+  '@media (max-width: 46rem)': { '.cm-scroller': { fontSize: '16px', lineHeight: '24px' } },
 });

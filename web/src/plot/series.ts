@@ -40,6 +40,8 @@ export interface Answer {
   readonly sampled: boolean;
   readonly more: boolean;
   readonly series: readonly Source[];
+  /** The text of a place on the horizontal axis, if that is not time. */
+  readonly xText?: (value: number, step: number) => string;
 }
 
 /** A line of a chart: a field of a source. */

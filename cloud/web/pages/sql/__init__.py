@@ -1,4 +1,7 @@
-"""`/sql`: questions about captured data in SQL, with answers as a table or CSV. The address of a page has the query."""
+"""`/sql`: questions about captured data in SQL, with answers as a table, plot or CSV, and saved queries.
+
+The address of a page has the query, or the id of a saved one.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,56 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.organizations.saved_queries import SavedQuery
 from cloud.domain.queries.bson import decode
-from cloud.domain.queries.query import EXAMPLES
+from cloud.domain.queries.query import EXAMPLES, QueryAnswer
 from cloud.domain.queries.statement import COLUMNS
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
-from cloud.web.common.site import author_of, render, status_of
-from schema.errors import MachineError
+from cloud.values.limits import SQL_FORM
+from cloud.web.common.site import author_of, body_of, fields, render, status_of
+from cloud.web.pages.sql import saved
+from cloud.web.pages.sql.answers import StreamedAnswer, as_json, error_of
+from schema.errors import ErrorKind, MachineError
 from schema.spreadsheet import harmless
 
 SHOWN: Final = 500  # rows of the page; a file has all
+EMBEDDED: Final = 256 * 1024  # bytes of rows that the page has for its script, which asks for larger answers itself
 LONGEST: Final = 300  # characters of a value on the page
+TYPES: Final = {
+    **dict.fromkeys(COLUMNS, "VARCHAR"),
+    "time_requested": "TIMESTAMP",
+    "time_received": "TIMESTAMP",
+    "tags": "VARCHAR[]",
+    "additional_parameters": "JSON",
+    "data": "STRUCT",
+}
+"""Types of the columns of the table."""
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the page and its file."""
     pages = Pages(cloud)
-    return [Route("/sql", pages.index, methods=["GET"]), Route("/sql/answer.csv", pages.file, methods=["GET"])]
+    return [
+        Route("/sql", pages.index, methods=["GET"]),
+        Route("/sql/answer", pages.answer, methods=["POST"]),
+        Route("/sql/answer.csv", pages.file, methods=["GET", "POST"]),
+        Route("/sql/fields", pages.fields, methods=["GET"]),
+        *saved.routes(cloud),
+    ]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request for the answer to a query."""
+
+    organization: str
+    query: str
 
 
 class Pages:
@@ -41,18 +72,32 @@ class Pages:
         self._cloud = cloud
 
     async def index(self, request: Request) -> Response:
-        """`GET /sql?organization=&query=`: the form, and the answer to a query."""
+        """`GET /sql?organization=&query=` or `GET /sql?saved=`: the form, saved queries, and the answer to a query."""
         organizations = await AppService(self._cloud, author_of(request)).list_organizations()
+        service, error = DataService(self._cloud, author_of(request)), None
         chosen = request.query_params.get("organization") or (organizations[0].id if organizations else "")
-        query, error = request.query_params.get("query", "").replace("\r\n", "\n"), None
+        query = request.query_params.get("query", "").replace("\r\n", "\n")
+        answered, embedded = bool(query.strip()), ""
+        opened: SavedQuery | None = None
+        try:
+            if subject := request.query_params.get("saved"):
+                opened = await service.get_sql_query(subject)
+                chosen, query = opened.organization_id, query or opened.text
+            queries = await service.list_sql_queries(chosen) if chosen else []
+        except MachineError as refused:
+            error, queries = refused, []
         header: list[str] = []
         lines: list[list[str]] = []
         count = 0
-        if query.strip():
+        if answered and error is None:
             try:
-                header, lines, count = await self._shown(request, chosen, query)
+                answer = await service.tabular_answer(chosen, query)
             except MachineError as refused:
-                error = refused
+                error, embedded = refused, json.dumps(error_of(refused))
+            else:
+                count = len(answer.rows)
+                size = sum(map(len, answer.rows[:SHOWN]))
+                header, lines, embedded = await service.offload(size, partial(_shown, answer))
         return render(
             request,
             "sql.html",
@@ -66,42 +111,68 @@ class Pages:
             header=header,
             lines=lines,
             count=count,
-            answered=bool(query.strip()) and error is None,
+            answered=answered and error is None,
             error=error,
+            saved=queries,
+            opened=opened,
+            props=json.dumps(
+                {
+                    "organization": chosen,
+                    "organizations": json.dumps([[each.id, each.name] for each in organizations]),
+                    "query": query,
+                    "saved": json.dumps(saved.listed(queries)),
+                    "opened": opened.id if opened is not None else "",
+                    "answer": embedded,
+                    "run": answered and not embedded and error is None,
+                    "examples": json.dumps(EXAMPLES),
+                    "columns": json.dumps(COLUMNS),
+                }
+            ),
         )
 
+    async def answer(self, request: Request) -> Response:
+        """`POST /sql/answer`, JSON with `organization` and `query`: see `answers`."""
+        asked = await self._asked(request)
+        return StreamedAnswer(DataService(self._cloud, author_of(request)), asked.organization, asked.query)
+
+    async def _asked(self, request: Request) -> Asked:
+        try:
+            return msgspec.json.decode(await body_of(request, SQL_FORM), type=Asked)
+        except msgspec.DecodeError as error:
+            raise MachineError(f"the request is not valid: {error}", kind=ErrorKind.INVALID) from None
+
+    async def fields(self, request: Request) -> Response:
+        """`GET /sql/fields?organization=`: names and types of fields of readings, and of the other columns."""
+        organization = request.query_params.get("organization", "")
+        names = await DataService(self._cloud, author_of(request)).tabular_fields(organization)
+        return JSONResponse({"columns": TYPES, "fields": dict(names)})
+
     async def file(self, request: Request) -> Response:
-        """`GET /sql/answer.csv?organization=&query=`: all rows of an answer."""
-        parameters = request.query_params
+        """`/sql/answer.csv`, parameters or form with `organization` and `query`: all rows of an answer."""
+        posted = request.method == "POST"
+        parameters = await fields(request, SQL_FORM) if posted else request.query_params
         service = DataService(self._cloud, author_of(request))
-        rows = await service.tabular_data_by_sql(parameters.get("organization", ""), parameters.get("query", ""))
-        content = await service.offload(sum(map(len, rows)), partial(_as_csv, rows))
+        organization = str(parameters.get("organization", ""))
+        answer = await service.tabular_answer(organization, saved.query_of(parameters))
+        content = await service.offload(sum(map(len, answer.rows)), partial(_as_csv, answer))
         name = 'attachment; filename="answer.csv"'
         return Response(content, media_type="text/csv", headers={"content-disposition": name})
 
-    async def _shown(self, request: Request, organization: str, query: str) -> tuple[list[str], list[list[str]], int]:
-        service = DataService(self._cloud, author_of(request))
-        rows = await service.tabular_data_by_sql(organization, query)
 
-        def parsed() -> tuple[list[str], list[list[str]]]:
-            documents = [decode(row) for row in rows[:SHOWN]]
-            header = list(documents[0]) if documents else []
-            return header, [[_short(_text(value)) for value in document.values()] for document in documents]
-
-        header, lines = await service.offload(sum(map(len, rows[:SHOWN])), parsed)
-        return header, lines, len(rows)
+def _shown(answer: QueryAnswer) -> tuple[list[str], list[list[str]], str]:
+    """Return header and lines of a table, and the answer for the script, unless it is too large for the page."""
+    lines = [[_short(_text(value)) for value in decode(row).values()] for row in answer.rows[:SHOWN]]
+    small = sum(map(len, answer.rows)) <= EMBEDDED
+    return [name for name, _ in answer.columns], lines, as_json(answer).decode() if small else ""
 
 
-def _as_csv(rows: list[bytes]) -> bytes:
+def _as_csv(answer: QueryAnswer) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
-    for number, row in enumerate(rows):
-        document = decode(row)
-        if not number:
-            writer.writerow(map(harmless, document))
-        writer.writerow(
-            harmless(_text(value)) if isinstance(value, str) else _text(value) for value in document.values()
-        )
+    writer.writerow(harmless(name) for name, _ in answer.columns)
+    for row in answer.rows:
+        values = decode(row).values()
+        writer.writerow(harmless(_text(value)) if isinstance(value, str) else _text(value) for value in values)
     return buffer.getvalue().encode()
 
 

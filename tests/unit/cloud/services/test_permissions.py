@@ -23,6 +23,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from cloud.domain.data import datasets
+from cloud.domain.organizations import saved_queries as saved
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit, call_rules
@@ -156,6 +157,7 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     located = (await cloud.app("create_location_secret", location_id=first.location))["secrets"][0]["secret"]
     (file,) = [await Uploads(cloud, part).file(b"x")]
     dataset = await store.write(lambda sql: datasets.create(sql, first.organization, "set", START))
+    query = await store.write(lambda sql: saved.create(sql, first.organization, "query", saved.SQL, "SELECT 1", START))
     task = NewJob(first.organization, dataset, "parts", "1")
     job = await store.write(lambda sql: submit(sql, task, Author(KEY, first.id), START))
     ids = {
@@ -169,6 +171,7 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
         ObjectKind.ITEM: item,
         ObjectKind.FILE: file,
         ObjectKind.DATASET: dataset,
+        ObjectKind.QUERY: query,
     }
     entries = {
         "owner": (KEY, first.id, first.key),
@@ -226,6 +229,12 @@ def test_every_call_is_in_the_table() -> None:
         ("viam.app.data.v1.DataService", "file"),
         ("viam.app.data.v1.DataService", "page_of_readings"),
         ("viam.app.data.v1.DataService", "tabular_series"),
+        ("viam.app.data.v1.DataService", "tabular_answer"),
+        ("viam.app.data.v1.DataService", "tabular_fields"),
+        ("viam.app.data.v1.DataService", "list_sql_queries"),
+        ("viam.app.data.v1.DataService", "get_sql_query"),
+        ("viam.app.data.v1.DataService", "create_sql_query"),
+        ("viam.app.data.v1.DataService", "update_sql_query"),
         ("viam.app.data.v1.DataService", "tags_of_newest_files"),
         ("viam.app.data.v1.DataService", "retention"),
         ("viam.app.data.v1.DataService", "set_retention"),

@@ -37,6 +37,7 @@ HAD = {
     "segments": "0dcd36479f4c0c9a",
     "counts of log entries": "29498b7d8d3ddc44",
     "arrangements": "160ea1dc94960491",
+    "saved queries": "57dc632cfa148e72",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

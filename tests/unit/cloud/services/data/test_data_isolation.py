@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from cloud.domain.organizations import saved_queries
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import call_rules
+from cloud.domain.queries.bson import encode
 from cloud.server.memory import APP, MemoryCloud
 from cloud.services.data.data import DataService
 from cloud.services.data.data_messages import Filter
@@ -37,6 +39,9 @@ class World:
     theirs: dict[str, str]
 
 
+MATCH = encode({"$match": {"component_name": "mine"}})
+
+
 async def fill(cloud: MemoryCloud, part: str, owner: str, organization: str, word: str) -> dict[str, str]:
     up = Uploads(cloud, part, owner)
     await up.readings(piece(0, secret=word), component_name=word)
@@ -44,7 +49,11 @@ async def fill(cloud: MemoryCloud, part: str, owner: str, organization: str, wor
     box = await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, label=word, **BOX)
     dataset = await up.owner.call(SETS, "", "create_dataset", name=word, organization_id=organization)
     await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=dataset, binary_data_ids=[subject])
-    return {"file": subject, "box": box, "dataset": dataset, "part": part, "organization": organization}
+    query = await cloud.cloud.store.write(
+        lambda sql: saved_queries.create(sql, organization, word, saved_queries.MQL, MATCH.hex(), START)
+    )
+    ids = {"file": subject, "box": box, "dataset": dataset, "query": query}
+    return {**ids, "part": part, "organization": organization}
 
 
 async def make(cloud: MemoryCloud, machine: str, part: str) -> World:
@@ -79,7 +88,8 @@ def arguments(name: str, ids: dict[str, str], filter: dict[str, Any]) -> dict[st
         "dataset_ids": [ids["dataset"]],
         "organization_id": ids["organization"],
         "part_id": ids["part"],
-        "id": ids["dataset"],
+        "id": ids["query" if "saved" in name else "dataset"],
+        "mql_binary": [MATCH],
         "ids": [ids["dataset"]],
         "tags": ["new"],
         "label": "new",
@@ -108,7 +118,7 @@ async def outcome(client: ApiClient, service: str, name: str, value: dict[str, A
 
 async def state(world: World) -> list[Any]:
     """Return all data rows."""
-    tables = ("readings", "files", "file_tags", "file_labels", "datasets", "dataset_files")
+    tables = ("readings", "files", "file_tags", "file_labels", "datasets", "dataset_files", "saved_queries")
     return await world.cloud.cloud.store.read(lambda sql: [sql.rows(f"SELECT * FROM {table}") for table in tables])
 
 

@@ -152,7 +152,7 @@ async def none(folder: Path) -> Material:
 
 async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> list[dict[str, Any]]:
     answer = await engine.execute(organization, text, none)
-    return [bson.decode(row, bson.CodecOptions(tz_aware=True)) for row in answer]
+    return [bson.decode(row, bson.CodecOptions(tz_aware=True)) for row in answer.rows]
 
 
 @pytest.mark.parametrize(
