@@ -54,19 +54,11 @@ _APP_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _DATA: Final = "viam.app.data.v1.DataService"
 _DATASETS: Final = "viam.app.dataset.v1.DatasetService"
-_NO_MQL: Final = "this cloud does not support MongoDB's query language; use TabularDataBySQL or ExportTabularData"
 _NO_DATABASE: Final = "this cloud does not use MongoDB; query with TabularDataBySQL"
 _NO_INDEX: Final = "this cloud creates its indexes itself"
 _NO_SEQUENCES: Final = "this cloud has no sequences; put files into datasets, and tag them"
 
 _DATA_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
-    _NO_MQL: (
-        "TabularDataByMQL",
-        "CreateSavedQuery",
-        "UpdateSavedQuery",
-        "GetSavedQuery",
-        "ListSavedQueries",
-    ),
     _NO_DATABASE: ("GetDatabaseConnection", "ConfigureDatabaseUser"),
     _NO_INDEX: ("CreateIndex", "ListIndexes", "DeleteIndex"),
     _NO_SEQUENCES: (

@@ -42,7 +42,7 @@ def create(sql: Sql, owner: str, name: str, language: str, text: str, now: datet
         "organization_id": owner,
         "name": checked_name(name, "a query"),
         "language": language,
-        "query": checked_text(text),
+        "query": checked_text(text, language),
         "created": stored(now),
         "updated": stored(now),
     }
@@ -74,12 +74,32 @@ def update(sql: Sql, subject: str, name: str, language: str, text: str, now: dat
     current = saved_query(sql, subject)
     require_language(current, language)
     name = checked_name(name, "a query") if name else current.name
-    text = checked_text(text) if text else current.text
+    text = checked_text(text, language) if text else current.text
     values = (name, text, stored(now), subject)
     try:
         sql.run("UPDATE saved_queries SET name = ?, query = ?, updated = ? WHERE id = ?", *values)
     except Conflict:
         raise _name_taken(name) from None
+
+
+def of_name(sql: Sql, owner: str, name: str) -> SavedQuery:
+    """Return the aggregation of an organization with this name; NOT_FOUND."""
+    row = sql.row(f"{_COLUMNS} WHERE organization_id = ? AND name = ?", owner, name)
+    if row is None:
+        raise missing("saved query", name)
+    query = _record(row)
+    require_language(query, MQL)
+    return query
+
+
+def stages_of(query: SavedQuery) -> list[bytes]:
+    """Return the stages of an aggregation, each as BSON."""
+    content, stages = bytes.fromhex(query.text), list[bytes]()
+    while content:
+        size = int.from_bytes(content[:4], "little")  # BSON begins with its length
+        stages.append(content[:size])
+        content = content[size:]
+    return stages
 
 
 def delete(sql: Sql, subject: str) -> None:
@@ -97,9 +117,12 @@ def require_language(query: SavedQuery, language: str) -> None:
         )
 
 
-def checked_text(text: str) -> str:
+def checked_text(text: str, language: str) -> str:
     """Return the text of a query. INVALID if there is none, or if it is too long."""
-    SQL_TEXT.check(len(text.encode("utf-8", "surrogatepass")), "the query")
+    if language == MQL:
+        SQL_TEXT.check(len(text) // 2, "the query")
+    else:
+        SQL_TEXT.check(len(text.encode("utf-8", "surrogatepass")), "the query")
     if not text.strip() or "\0" in text:
         raise MachineError("there is no query to save", kind=ErrorKind.INVALID, remedy="write a query without NUL")
     return text

@@ -219,6 +219,11 @@ DATASYNC: Final[Mapping[str, Rule]] = {
 DATA: Final[Mapping[str, Rule]] = {
     "tabular_data_by_filter": FILTERED,
     "tabular_data_by_sql": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "tabular_data_by_mql": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "create_saved_query": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_saved_query": operator(ObjectKind.QUERY, "id"),
+    "get_saved_query": operator(ObjectKind.QUERY, "id", inside=True),
+    "list_saved_queries": operator(ObjectKind.ORGANIZATION, "organization_id", inside=True),
     "tabular_answer": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "tabular_fields": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "list_sql_queries": operator(ObjectKind.ORGANIZATION, "organization_id", inside=True),

@@ -89,8 +89,10 @@ def unreported(stage: QueryStage, percent: int) -> None:
 class Engine(Protocol):
     """Executes SQL queries."""
 
-    async def execute(self, organization: str, query: str, gather: Gather, report: Report = unreported) -> QueryAnswer:
-        """Execute a query; return its answer.
+    async def execute(
+        self, organization: str, query: str | Sequence[bytes], gather: Gather, report: Report = unreported
+    ) -> QueryAnswer:
+        """Execute a query, in SQL or as stages of an aggregation in BSON; return its answer.
 
         The query can read what `gather` names and nothing else. MachineError: INVALID for anything but a single SELECT
         and for errors in the query, then a QueryError; EXHAUSTED if it takes too much time, memory or disk, has too

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries import confinement
 from cloud.domain.queries.answer import converter, readable, row_of
+from cloud.domain.queries.mql.stages import translated
 from cloud.domain.queries.statement import (
     WHOLE,
     Invalid,
@@ -96,12 +97,15 @@ def main() -> None:
 
 def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
     """Execute the query and write its rows; Invalid, Refused, or an error of the engine."""
-    if "\0" in settings["query"]:
+    query, stages = settings["query"], settings["stages"]
+    if stages is not None:
+        query = translated(stages)
+    if "\0" in query:
         raise Invalid("the query contains NUL", "remove it")
     database = opened(engine, settings)
-    tree = checked(_parsed(database, settings["query"]))
+    tree = checked(_parsed(database, query))
     columns = columns_of(settings["columns"])
-    text, changed = settings["query"], on_whole(tree)
+    text, changed = query, on_whole(tree)
     if changed:
         text = _text(database, tree)
     view, stored, kinds = View(columns, uses(tree)), Stored(settings), {}
@@ -110,7 +114,7 @@ def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
     database.execute(sources_table(stored.folder))
     _narrow(engine, database, tree, stored)
     database.execute(view.text(stored, kinds))
-    relation = _bound(engine, database, text, stored.folder, exact=not changed)
+    relation = _bound(engine, database, text, stored.folder, exact=not changed and stages is None)
     names = _distinct(name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns)
     _write(relation, names, settings["rows"], settings["bytes"], stdout)
 
@@ -213,8 +217,8 @@ def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: Bi
         )
         relation = relation.project(", ".join(columns))
         types = relation.types
-    columns = [[name, str(each)[:LONGEST]] for name, each in zip(names, declared, strict=True)]
-    _send(stdout, COLUMNS, json.dumps(columns).encode())
+    heads = [[name, str(each)[:LONGEST]] for name, each in zip(names, declared, strict=True)]
+    _send(stdout, COLUMNS, json.dumps(heads).encode())
     converters = [converter(each) for each in types]
     result = relation.limit(most + 1)
     pieces, held, count, total = [], 0, 0, 0

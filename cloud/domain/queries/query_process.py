@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -87,10 +87,13 @@ class QueryProcesses:
                     with trio.CancelScope(shield=True):
                         await self._worker.run(self._scratch.close)
 
-    async def execute(self, organization: str, query: str, gather: Gather, report: Report = unreported) -> QueryAnswer:
+    async def execute(
+        self, organization: str, query: str | Sequence[bytes], gather: Gather, report: Report = unreported
+    ) -> QueryAnswer:
         """See Engine."""
-        encoded = query.encode("utf-8", "surrogatepass")
-        SQL_TEXT.check(len(encoded), "the query")
+        encoded = query.encode("utf-8", "surrogatepass") if isinstance(query, str) else b""
+        stages = [] if isinstance(query, str) else list(query)
+        SQL_TEXT.check(len(encoded) + sum(map(len, stages)), "the query")
         engine = _engine()
         report(QueryStage.WAITING, 0)
         async with self._slots.hold(organization):
@@ -98,6 +101,7 @@ class QueryProcesses:
                 async with self._folder() as folder, _child(engine) as process:
                     report(QueryStage.COPYING, 0)
                     settings = self._settings(encoded.decode("utf-8", "replace"), folder, await gather(folder))
+                    settings["stages"] = None if isinstance(query, str) else stages
                     report(QueryStage.RUNNING, 0)
                     return await self._executed(process, settings, report)
         raise _too_long()

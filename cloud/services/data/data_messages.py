@@ -292,6 +292,33 @@ class SignedURL(Struct, frozen=True):
     expires_at: datetime
 
 
+class TabularDataSourceType(IntEnum):
+    """Where readings are queried; this cloud has one place."""
+
+    UNSPECIFIED = 0
+    STANDARD = 1
+    HOT_STORAGE = 2
+    PIPELINE_SINK = 3
+
+
+class TabularDataSource(Struct, frozen=True):
+    """The source of a query."""
+
+    type: TabularDataSourceType = TabularDataSourceType.UNSPECIFIED
+    pipeline_id: str | None = None
+
+
+class Query(Struct, frozen=True):
+    """A saved aggregation."""
+
+    id: str
+    organization_id: str
+    name: str
+    mql_binary: list[bytes]
+    created_on: datetime
+    updated_at: datetime
+
+
 class DatasetType(IntEnum):
     """Content of a dataset."""
 

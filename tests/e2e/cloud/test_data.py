@@ -149,9 +149,11 @@ async def test_readings_from_upload_to_query(running: Running) -> None:
         with pytest.raises(GRPCError) as caught:
             await data.tabular_data_by_sql(organization, "DELETE FROM readings")
         assert caught.value.status is Status.INVALID_ARGUMENT
-        with pytest.raises(GRPCError) as caught:
-            await data.tabular_data_by_mql(organization, [{"$match": {}}])
-        assert caught.value.status is Status.UNIMPLEMENTED
+        stages = [{"$group": {"_id": "$component_name", "top": {"$max": "$data.readings.t"}}}]
+        assert await data.tabular_data_by_mql(organization, stages) == [{"_id": "thermometer", "top": 24.0}]
+        with pytest.raises(GRPCError, match="lookup") as caught:
+            await data.tabular_data_by_mql(organization, [{"$lookup": {"from": "keys"}}])
+        assert caught.value.status is Status.INVALID_ARGUMENT
         assert await data.delete_tabular_data(organization, 0) == 5
         assert await data.export_tabular_data(*source) == []
 

@@ -96,6 +96,7 @@ DATA: Final[dict[str, Any]] = {
     "exportTabularData": [READINGS, 1, "tractor", ["lab"]],
     "tabularDataByFilter": [[20, 21, 22], [2, 1, 0], 3],
     "tabularDataBySQL": [{"sum": 63}],
+    "tabularDataByMQL": [{"n": 2}],
     "deleteTabularData": [3, 0],
     "binaryDataCaptureUpload": [[4], [1, 2, 3]],
     "binaryDataByFilter": [True, 0, 1, "image/png"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 SECRET: Final = "secret-of-another-organization"
 
@@ -183,6 +183,70 @@ STATEMENTS: Final = (
     "SELECT " + "NOT " * 10_000 + "true",
     "SELECT * FROM " + "(SELECT * FROM " * 1500 + "readings" + ")" * 1500,
 )
+
+_PATH: Final = "' || (SELECT content FROM read_text('{secret}')) || '"
+_NAME: Final = "\" FROM read_text('{secret}') --"
+AGGREGATIONS: Final[tuple[list[dict[str, Any]], ...]] = (
+    [{"$lookup": {"from": "{secret}", "localField": "a", "foreignField": "b", "as": "c"}}],
+    [
+        {
+            "$graphLookup": {
+                "from": "sources",
+                "startWith": "$a",
+                "connectFromField": "a",
+                "connectToField": "b",
+                "as": "c",
+            }
+        }
+    ],
+    [{"$unionWith": {"coll": "sources"}}],
+    [{"$out": "{folder}/made"}],
+    [{"$merge": {"into": "sources"}}],
+    [{"$documents": [{"a": 1}]}],
+    [{"$currentOp": {"allUsers": True}}],
+    [{"$listSessions": {}}],
+    [{"$collStats": {}}],
+    [{"$indexStats": {}}],
+    [{"$planCacheStats": {}}],
+    [{"$search": {"text": {"query": "a", "path": "b"}}}],
+    [{"$match": {"$where": "function() { return true }"}}],
+    [{"$match": {"$text": {"$search": "a"}}}],
+    [{"$match": {"$jsonSchema": {"required": ["a"]}}}],
+    [{"$match": {"a": {"$near": [0, 0]}}}],
+    [{"$addFields": {"a": {"$function": {"body": "function() {}", "args": [], "lang": "js"}}}}],
+    [{"$group": {"_id": None, "a": {"$accumulator": {"init": "function() {}"}}}}],
+    [{"$addFields": {"a": {"$getField": {"field": "a", "input": "$$ROOT"}}}}],
+    [{"$addFields": {"a": {"$read_text": "{secret}"}}}],
+    [{"$addFields": {"a": {"$getenv": "SECRET"}}}],
+    [{"$project": {"a": {"$dateTrunc": {"date": "$time_requested", "unit": _PATH}}}}],
+    [{"$project": {"a": {"$dateTrunc": {"date": "$time_requested", "unit": "day", "timezone": _PATH}}}}],
+    [{"$project": {"a": {"$dateTrunc": {"date": "$time_requested", "unit": "day", "binSize": _PATH}}}}],
+    [{"$sort": {"a": _PATH}}],
+    [{"$limit": _PATH}],
+    [{"$skip": _PATH}],
+    [{"$match": {"a": {"$regex": "a", "$options": _PATH}}}],
+    [{"$match": {"a": {_PATH: 1}}}, {_NAME: 1}],
+    [{_NAME: 1}],
+)
+"""Aggregations that are refused."""
+
+QUOTED: Final[tuple[list[dict[str, Any]], ...]] = (
+    [{"$match": {"component_name": _PATH}}],
+    [{"$match": {_NAME: 1}}],
+    [{"$match": {f"data.{_NAME}": {"$in": [_PATH]}}}],
+    [{"$match": {"component_name": {"$regex": _PATH}}}],
+    [{"$project": {_NAME: {"$literal": "a"}}}],
+    [{"$project": {"a": f"$data.{_NAME}"}}],
+    [{"$project": {"a": f"$additional_parameters.{_PATH}"}}],
+    [{"$project": {"a": {_NAME: {"$literal": 1}}}}, {"$project": {"b": f"$a.{_NAME}"}}],
+    [{"$addFields": {"a": {"$concat": ["$component_name", _PATH]}}}, {"$project": {"a": 1}}],
+    [{"$group": {"_id": {_NAME: "$component_name"}, _NAME: {"$push": _PATH}}}],
+    [{"$count": _NAME}],
+    [{"$sort": {_NAME: 1}}, {"$limit": 1}],
+    [{"$addFields": {_NAME: "$tags"}}, {"$unwind": f"${_NAME}"}],
+    [{"$unset": [_NAME]}, {"$limit": 1}],
+)
+"""Aggregations that are answered, with texts and names that would be SQL if they were not quoted."""
 
 COSTS: Final = (
     "SELECT count(*) FROM range(1000000000000)",

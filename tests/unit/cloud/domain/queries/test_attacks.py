@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +14,21 @@ import pytest
 import trio
 
 from cloud.domain.queries import query_process
+from cloud.domain.queries.bson import encode
 from cloud.domain.queries.query import Material
 from cloud.domain.queries.query_process import Bounds, QueryProcesses
 from cloud.domain.queries.view import RECENT, SOURCES
 from schema.errors import ErrorKind, MachineError
-from tests.unit.cloud.domain.queries.attacks import COSTS, FILES, SECRET, SETTINGS, STATEMENTS, WRITES
+from tests.unit.cloud.domain.queries.attacks import (
+    AGGREGATIONS,
+    COSTS,
+    FILES,
+    QUOTED,
+    SECRET,
+    SETTINGS,
+    STATEMENTS,
+    WRITES,
+)
 
 pytest.importorskip("_duckdb", reason="SQL needs the extra `data`")
 
@@ -69,6 +80,25 @@ async def test_attacks_are_refused(place: Place, tmp_path: Path) -> None:
     assert sorted(place.folder.iterdir()) == place.before
 
 
+async def test_aggregations_do_not_leave_either(place: Place, tmp_path: Path) -> None:
+    def encoded(stages: list[dict[str, Any]]) -> tuple[bytes, ...]:
+        text = json.dumps(stages)
+        for name, path in place.names.items():
+            text = text.replace(f"{{{name}}}", path.replace(".", "_"))  # a name has no dot
+        return tuple(map(encode, json.loads(text)))
+
+    refused, quoted = [encoded(each) for each in AGGREGATIONS], [encoded(each) for each in QUOTED]
+    answers = await _asked(QueryProcesses(tmp_path / "scratch"), place, [*refused, *quoted])
+    for stages in refused:
+        assert isinstance(answers[stages], MachineError), stages
+        assert answers[stages].kind is ErrorKind.INVALID
+        assert str(answers[stages]).startswith("stage ")
+    for stages in quoted:
+        assert not isinstance(answers[stages], MachineError), (stages, answers[stages])
+        assert SECRET.encode() not in b"".join(answers[stages].rows)
+    assert sorted(place.folder.iterdir()) == place.before
+
+
 async def test_queries_that_cost_too_much_are_ended(place: Place, tmp_path: Path) -> None:
     bounds = Bounds(cpu=1, wall=5.0, memory=640 << 20, engine=64 << 20, spill=32 << 20)
     answers = await _asked(QueryProcesses(tmp_path / "scratch", bounds), place, [text.format() for text in COSTS])
@@ -78,11 +108,11 @@ async def test_queries_that_cost_too_much_are_ended(place: Place, tmp_path: Path
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-async def _asked(queries: QueryProcesses, place: Place, texts: list[str]) -> dict[str, Any]:
+async def _asked(queries: QueryProcesses, place: Place, texts: Sequence[Any]) -> dict[Any, Any]:
     """Return rows or the error for each statement."""
-    answers: dict[str, Any] = {}
+    answers: dict[Any, Any] = {}
 
-    async def ask(organization: str, some: list[str]) -> None:
+    async def ask(organization: str, some: Sequence[Any]) -> None:
         for text in some:
             try:
                 answers[text] = await queries.execute(organization, text, place.gather)

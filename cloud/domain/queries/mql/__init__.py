@@ -1,0 +1,1 @@
+"""Aggregations in the language of MongoDB, as statements in SQL."""
