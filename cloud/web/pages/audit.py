@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -12,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.permissions import audit
+from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.changes import ChangeService
@@ -20,13 +24,30 @@ from cloud.web.common.site import author_of, render
 from cloud.web.views.log_view import field_of, time_of
 from schema.errors import ErrorKind, MachineError
 
+_LONG: Final = re.compile(r"\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,56})\b")  # ids, digests
 HIDDEN: Final = frozenset({"of", "called"})  # shown with the subject
+LINKS: Final[Mapping[str, str]] = {
+    ObjectKind.PART.value: "/machines/{id}",
+    ObjectKind.ROBOT.value: "/machines/{id}",
+    ObjectKind.FRAGMENT.value: "/fragments/{id}",
+    ObjectKind.DATASET.value: "/datasets/{id}",
+    ObjectKind.KEY.value: "/keys#key-{id}",
+    ObjectKind.JOB.value: "/training/{id}",
+}
+"""The page of an object by its kind."""
+
+HISTORIES: Final[Mapping[str, str]] = {
+    "update_robot_part": "/machines/{id}/history",
+    "update_fragment": "/fragments/{id}/history",
+}
+"""The page that shows the difference which an entry leaves out, by its action."""
+
 AUTHORS: Final = {KEY: "key", PART: "machine", LOCATION: "machine", PERSON: "person"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A change, for the template."""
+    """A change, for the template. `href` is the page of its subject, `difference` that of a document it changed."""
 
     time: datetime
     author: str
@@ -35,7 +56,9 @@ class Entry:
     action: str
     subject: str
     subject_id: str
-    detail: tuple[tuple[str, str], ...]
+    detail: tuple[tuple[str, str, str], ...]  # name, value, and the value with shortened ids
+    href: str
+    difference: str
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -79,7 +102,11 @@ class AuditPages:
         return render(
             request,
             "audit.html",
-            entries=[_entry(record) for record in page_records],
+            days=[
+                (day, list(entries))
+                for day, entries in groupby(map(_entry, page_records), lambda entry: f"{entry.time:%Y-%m-%d}")
+            ],
+            narrowed=bool(chosen or before),
             actions=[("", "all actions"), *((action, _words(action)) for action in changes.actions)],
             authors=[("", "all authors"), *changes.keys],
             query=audit_query,
@@ -92,6 +119,8 @@ class AuditPages:
 
 def _entry(record: AuditRecord) -> Entry:
     subject_name, kind = record.detail.get("called", ""), record.detail.get("of", "")
+    deleted = record.action.partition("_")[0] == "delete"
+    difference = HISTORIES.get(record.action, "") if audit.LEFT_OUT in record.detail.values() else ""
     return Entry(
         record.happened,
         record.name or record.author.name,
@@ -100,7 +129,13 @@ def _entry(record: AuditRecord) -> Entry:
         _words(record.action),
         " ".join(str(part) for part in (kind, subject_name) if part) or record.subject,
         record.subject,
-        tuple((_words(key), _value(value)) for key, value in record.detail.items() if key not in HIDDEN),
+        tuple(
+            (_words(key), _value(value), _LONG.sub(r"\1…", _value(value)))
+            for key, value in record.detail.items()
+            if key not in HIDDEN and not (difference and value == audit.LEFT_OUT)
+        ),
+        LINKS.get(kind, "").format(id=record.subject) if not deleted else "",
+        difference.format(id=record.subject),
     )
 
 

@@ -208,6 +208,18 @@ async def test_the_page_shows_changes_to_owners_only(cloud: MemoryCloud, machine
         assert (await guard.get("/audit")).status == 403
 
 
+async def test_rows_lead_to_the_object_and_to_the_difference(cloud: MemoryCloud, part: str) -> None:
+    await cloud.app("update_robot_part", id=part, name="", robot_config_json='{"components": []}')
+    fragment = (await cloud.app("create_fragment", name="gone", organization_id=cloud.first.organization))["id"]
+    await cloud.app("delete_fragment", id=fragment)
+    page = (await (await signed_in(cloud)).get("/audit")).text
+    assert f'href="/machines/{part}"' in page
+    assert f'<a href="/machines/{part}/history">See the difference</a>' in page
+    assert f'href="/fragments/{fragment}"' not in page  # it is deleted: there is no page
+    assert f'title="{fragment}"' in page  # the whole id, of which the row shows the beginning
+    assert f"{fragment[:8]}…" in page
+
+
 async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
     for number in range(audit.PAGE + 3):

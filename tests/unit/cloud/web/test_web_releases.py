@@ -15,6 +15,7 @@ from tests.unit.cloud.release_help import SERVER, opened, publish
 from tests.unit.cloud.services.releases.test_rollouts import report, send
 from tests.unit.runtime.parts.web.client import HTML
 
+ROLL_OUT = 'Roll out<span class="visually-hidden">'
 VERSION = {"program": SERVER, "version": "2.0.0"}
 
 
@@ -27,8 +28,8 @@ async def test_from_an_empty_page_to_a_finished_rollout(cloud: MemoryCloud, part
     publisher.add("2.0.0", b"program 2.0.0")
     await publish(cloud, publisher)
     page = (await person.get("/releases")).text
-    assert "Roll out machine-server 2.0.0" in page
-    assert "Roll out machine-server 1.0.0" not in page  # it is released to all machines
+    assert f"{ROLL_OUT} machine-server 2.0.0<" in page
+    assert f"{ROLL_OUT} machine-server 1.0.0<" not in page  # it is released to all machines
     form = {**VERSION, "organization": owner}
     reply = await post(person, "/releases", **form, percent="10", tags="lab, roof", stop_after="2")
     assert (reply.status, reply.headers["location"]) == (303, "/releases")
