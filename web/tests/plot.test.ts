@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { csvOf } from '../src/plot/csv';
 import { bucketText, description } from '../src/plot/describe';
 import { fixed, isLive, lengthText, moved, pauseOf, scaled, spanAt, tickTexts, timeText, utcMinutes } from '../src/plot/ranges';
-import { answerOf, chartsOf, extremes, hasBand, isolated, nextIndex, withGaps, type Answer, type Field, type Source } from '../src/plot/series';
+import { answerOf, chartsOf, extremes, hasBand, isolated, nextIndex, pointsOf, withGaps, type Answer, type Field, type Source } from '../src/plot/series';
 import { numberText, quantity, unitOf } from '../src/base/units';
 
 type Numbers = (number | null)[];
@@ -30,6 +30,13 @@ describe('units', () => {
     expect([0, -3, 1.23456789, 1e20, 1 / 3].map(numberText)).toEqual(['0', '-3', '1.23457', '100000000000000000000', '0.333333']);
     expect(quantity(21.5, unitOf('x_celsius'))).toBe('21.5 °C');
     expect(quantity(3, unitOf('x'))).toBe('3');
+  });
+});
+
+describe('points', () => {
+  it('are not more than the pixels of a chart', () => {
+    expect([pointsOf(1200, 1), pointsOf(1200, 2), pointsOf(1200, null), pointsOf(700, 5)]).toEqual([1200, 600, 600, 700]);
+    expect([pointsOf(0, 1), pointsOf(9000, 1)]).toEqual([200, 2000]);
   });
 });
 

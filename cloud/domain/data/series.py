@@ -25,6 +25,7 @@ MAX_POINTS: Final = 2000  # buckets
 POINTS: Final = 600  # by default: about one for each pixel of a plot on a phone
 MOST: Final = 12_000  # readings of all sources together that are parsed
 CHARACTERS: Final = 3_000_000  # of all sources together: parsing them takes half a second
+PARTS: Final = 8  # of a bucket, from each of which a sample has a reading
 EXAMINED: Final = 20  # newest readings of a source, for an estimate of the size of others
 LONGEST: Final = 4096  # characters of the JSON of a reading: longer ones are left out
 DAY: Final = timedelta(days=1) // timedelta(microseconds=1)
@@ -210,11 +211,11 @@ def _readings(
     """Return the readings of a source that match `of_rows`; those that match `later` may be before the start, too."""
     number = source.number
     chosen, values = f"readings.source = ? AND {of_rows.rows}", (number, *of_rows.row_values)
-    rows = sql.rows(
-        f"SELECT requested, {_DATA} FROM readings WHERE {chosen} ORDER BY requested, number LIMIT ?", *values, most + 1
-    )
-    if len(rows) <= most:
-        return SourceReadings(source.source, source.tags, False, _texts(rows))
+    ordered = f"FROM readings WHERE {chosen} ORDER BY requested, number LIMIT ?"
+    if not sql.rows(f"SELECT requested {ordered} OFFSET ?", *values, 1, most):  # the index alone answers that
+        return SourceReadings(
+            source.source, source.tags, False, _texts(sql.rows(f"SELECT requested, {_DATA} {ordered}", *values, most))
+        )
     step = part_of(buckets, most)
     # Without the start, because SQLite uses only one lower bound to search an index, and may choose the wrong one.
     following = f"readings.source = ? AND {later.rows}"
@@ -241,8 +242,9 @@ def _readings(
 
 
 def part_of(buckets: Buckets, most: int) -> int:
-    """Return the length of equal parts of a bucket, of which all buckets together have at most `most`."""
-    parts = next(parts for parts in range(max(1, most // buckets.count), 0, -1) if buckets.step % parts == 0)
+    """Return the length of equal parts of a bucket: at most PARTS, and `most` in all together."""
+    most_parts = min(PARTS, max(1, most // buckets.count))
+    parts = next(parts for parts in range(most_parts, 0, -1) if buckets.step % parts == 0)
     return buckets.step // parts
 
 

@@ -23,14 +23,14 @@ from cloud.web.api.downloads import Downloads
 from cloud.web.api.series import SeriesData
 from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from cloud.web.views.data_view import FILES, DataQuery, ReadingTable, amount, plots, table, tile
+from cloud.web.views.data_view import DRAWN, FILES, DataQuery, ReadingTable, amount, plots, table, tile
 from cloud.web.views.plots import WIDTH
 from rpc.pages.plotting import plot_props
 from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
 LINES: Final = 200  # readings per page
-NO_TIMES: Final = {"view": "", "start": "", "end": "", "after": ""}
+NO_TIMES: Final = {"view": "", "start": "", "end": "", "after": "", "plots": ""}
 INSTANT: Final = timedelta(microseconds=1)
 LATEST: Final = datetime.max.replace(tzinfo=UTC) - INSTANT
 
@@ -95,7 +95,8 @@ class Pages:
                 if newest is not None:
                     end = min(newest, LATEST) + INSTANT if query.after and not query.start else None
                     to = end.isoformat() if end else query.end
-                    drawn = plots(await data.tabular_series(data_filter, end=end, points=WIDTH))
+                    if query.plots == DRAWN:  # scripts read the numbers themselves
+                        drawn = plots(await data.tabular_series(data_filter, end=end, points=WIDTH))
         except MachineError as caught:
             error = error or caught
         length, further = len(files.data) or len(readings.data), _next(files.last, len(files.data), TILES)

@@ -19,6 +19,7 @@ from rpc.pages.words import bytes_text, number, shorten
 
 FILES: Final = "files"
 READINGS: Final = "readings"
+DRAWN: Final = "drawn"
 MAX_PLOTS: Final = 12
 MAX_COLUMNS: Final = 20  # of the table of readings; further values are in a last column
 MAX_SHOWN: Final = 100  # characters of a value in the table
@@ -41,6 +42,7 @@ class DataQuery:
     start: str = ""
     end: str = ""
     after: str = ""
+    plots: str = ""  # DRAWN: the page has plots for browsers without scripts
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> DataQuery:
@@ -70,7 +72,7 @@ class DataQuery:
     @property
     def narrowed(self) -> bool:
         """Whether any filter is set."""
-        return any(value for name, value in asdict(self).items() if name not in ("view", "after"))
+        return any(value for name, value in asdict(self).items() if name not in ("view", "after", "plots"))
 
 
 @dataclass(frozen=True, slots=True)

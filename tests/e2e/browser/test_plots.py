@@ -78,6 +78,33 @@ async def drag(page: Page, first: float, last: float) -> None:
         await page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
+async def is_dragged_at_once(page: Page) -> None:
+    """Drag the range with Shift while the server does not answer: the numbers that are there move with the pointer."""
+    status = await page.evaluate(f"document.querySelector('{STATUS}').innerText")
+    await page.evaluate("document.querySelector('.u-over').scrollIntoView({block: 'center', behavior: 'instant'})")
+    await page.evaluate("window.drawing = document.querySelector('.chart canvas')")
+    box = await page.evaluate("document.querySelector('.u-over').getBoundingClientRect().toJSON()")
+    whole, ink = await newest_answer(page), await page.evaluate(INK)
+
+    async def mouse(kind: str, share: float) -> None:
+        x, y = box["x"] + box["width"] * share, box["y"] + box["height"] / 2
+        await page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", modifiers=8, clickCount=1)
+
+    await mouse("mousePressed", 0.2)
+    await mouse("mouseMoved", 0.95)
+    await page.until(f"{INK} < {0.6 * ink}")  # three quarters of the numbers are beyond the right edge
+    assert await page.evaluate(f"document.querySelector('{STATUS}').innerText") == status, "nothing was loaded yet"
+    await mouse("mouseReleased", 0.95)
+    await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('2025-12-31')")
+    await page.until("document.querySelector('.plotting').ariaBusy === 'false'")
+    part = await newest_answer(page)
+    assert abs((whole["from"] - part["from"]) / (whole["to"] - whole["from"]) - 0.75) < 0.02
+    assert await page.evaluate("drawing === document.querySelector('.chart canvas')"), "the plot was made again"
+    await page.click(".tools .group button:nth-of-type(5)")
+    await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('2026-01-01 00:00')")
+    await page.until("document.querySelector('.plotting').ariaBusy === 'false'")
+
+
 async def newest_answer(page: Page) -> dict[str, Any]:
     """Return what the server answers to the newest request of the plots."""
     answer: dict[str, Any] = await page.evaluate(
@@ -173,6 +200,7 @@ async def test_a_day_is_drawn_zoomed_and_followed(tmp_path: Path) -> None:
             assert await faults(page) == []
             await dark(page, on=False)
             await is_saved(page)
+            await is_dragged_at_once(page)
             await is_zoomed_by_mouse_and_keyboard(page)
             now = datetime.now(UTC)
             await page.click(".tools button:nth-of-type(1)")
@@ -191,6 +219,8 @@ async def test_a_day_is_drawn_zoomed_and_followed(tmp_path: Path) -> None:
             await look(page, "phone-dark")
             await page.scripts(enabled=False)
             await page.goto(url + "&end=2026-01-02T00:00")
+            await page.click("noscript a")
+            await page.until_text("boiler", ".plots")
             assert await page.count(".plots polyline") == 5
             assert await page.overflow() == 0
             await look(page, "phone-plain")

@@ -284,7 +284,7 @@ async def test_exports_and_pages_over_http(running: Running) -> None:
     status, _, body = await running.get(f"{base}/data/export?format=parquet", Authorization=token)
     table = parquet.read_table(io.BytesIO(body), use_threads=False)
     assert table["readings.n"].to_pylist() == [float(number) for number in range(count)]
-    status, _, body = await running.get(f"{base}/data?view=readings", Authorization=token)
+    status, _, body = await running.get(f"{base}/data?view=readings&plots=drawn", Authorization=token)
     assert (status, b"<polyline" in body) == (200, True)
     assert (await running.get(f"{base}/data/export?format=csv"))[0] == 401
     status, _, body = await running.get(f"{base}/files/nothing", Authorization=token, Accept="application/json")

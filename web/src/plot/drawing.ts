@@ -1,15 +1,24 @@
 // A chart as uPlot draws it: options, data and colors.
 
 import uPlot from 'uplot';
-import { tickTexts } from './ranges';
+import { tickTexts, type Span } from './ranges';
 import { hasBand, isolated, withGaps, type Answer, type Chart } from './series';
 import { numberText } from '../base/units';
 
 const LIGHT = ['#1e66c9', '#b3470b', '#1a7f4b', '#8a3ba8', '#9a6700', '#0b7a89', '#c2261c', '#5b6470'];
 const DARK = ['#6cb0ff', '#ff9e64', '#4cc38a', '#d59bf0', '#e0b04c', '#5ccfdd', '#ff7b70', '#98a1ad'];
 const HEIGHT = 220;
+const POINT = 7; // pixels of a point at the crosshair
 
-export const dark = (): MediaQueryList => matchMedia('(prefers-color-scheme: dark)');
+/** A point at the crosshair; the edges of bands have none, because each is a layer that the browser moves. */
+function pointElement(): HTMLElement {
+  const point = document.createElement('div');
+  Object.assign(point.style, { width: `${POINT}px`, height: `${POINT}px`, marginLeft: `${-POINT / 2}px`, marginTop: `${-POINT / 2}px` });
+  return point;
+}
+
+let scheme: MediaQueryList | undefined;
+export const dark = (): MediaQueryList => (scheme ??= matchMedia('(prefers-color-scheme: dark)'));
 
 /** Return the color of the line `at`. */
 export function colorOf(at: number): string {
@@ -38,6 +47,8 @@ export interface Actions {
   readonly point: (at: number | null) => void;
   /** Returns a number that the axis shows, too; null for none. */
   readonly level?: () => number | null;
+  /** Returns the range that is shown; without it, that of the answer. */
+  readonly view?: () => Span | null;
   /** The chart has been drawn, at first or again. */
   readonly drawn?: (chart: uPlot) => void;
 }
@@ -48,33 +59,55 @@ export function dataOf(chart: Chart, answer: Answer): uPlot.AlignedData {
   return [answer.times.map((time) => time / 1000), ...columns];
 }
 
+/** What decides how a chart is drawn, besides its numbers: charts with the same text differ only in these. */
+export function shapeOf(chart: Chart): string {
+  return JSON.stringify([chart.unit.symbol, chart.lines.map(({ name, field }) => [name, field.boolean, field.color, hasBand(field)])]);
+}
+
+/** A chart on the page. */
+export interface Drawing {
+  readonly plot: uPlot;
+  /** Show other numbers; the chart must have the same shape. */
+  readonly update: (chart: Chart, answer: Answer) => void;
+  /** Show the range that `view` returns now, with the numbers that are there. */
+  readonly move: () => void;
+}
+
 /** Draw a chart into `target`, as wide as it. */
-export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions: Actions): uPlot {
+export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions: Actions): Drawing {
+  let current = answer;
+  const alone: number[][] = [];
+  const isolate = (shown: Chart): void => { shown.lines.forEach(({ field }, at) => { alone[at] = isolated(withGaps(field.mean)); }); };
+  isolate(chart);
   const data = dataOf(chart, answer);
-  const series: uPlot.Series[] = [{}], bands: uPlot.Band[] = [];
+  const range = (): uPlot.Range.MinMax => {
+    const { from, to } = actions.view?.() ?? { from: current.from ?? 0, to: current.to ?? 1 };
+    return [from / 1000, to / 1000];
+  };
+  const series: uPlot.Series[] = [{}], bands: uPlot.Band[] = [], edges = new Set<number>();
   chart.lines.forEach(({ field }, at) => {
     const color = colorOf(field.color ?? at), stepped = field.boolean ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
-    const alone = isolated(withGaps(field.mean));
     series.push({
       stroke: color, width: 1.5, ...(stepped ? { paths: stepped } : {}),
-      points: { size: 5, fill: color, filter: (_self, _series, show) => (show ? null : alone) },
+      points: { size: 5, fill: color, filter: (_self, _series, show) => (show ? null : alone[at] ?? []) },
     });
     if (!hasBand(field)) return;
     const edge: uPlot.Series = { stroke: `${color}00`, width: 0, points: { show: false }, ...(stepped ? { paths: stepped } : {}) };
     bands.push({ series: [series.length, series.length + 1], fill: `${color}40` });
+    edges.add(series.length).add(series.length + 1);
     series.push(edge, edge);
   });
   const axis = { stroke: styleColor('--muted'), grid: { stroke: styleColor('--line'), width: 1 }, ticks: { stroke: styleColor('--line'), width: 1, size: 4 }, font: '12px system-ui, sans-serif' };
   const allBoolean = chart.lines.every(({ field }) => field.boolean);
   const yRange: uPlot.Range.MinMax = [-0.1, 1.1];
-  return new uPlot({
+  const plot = new uPlot({
     width: target.clientWidth,
     height: HEIGHT,
     series, bands,
     padding: [8, 20, 0, 0], // half a text of the time axis at the right
     legend: { show: false },
     scales: {
-      x: { time: answer.xText === undefined, range: () => [(answer.from ?? 0) / 1000, (answer.to ?? 1) / 1000] },
+      x: { time: answer.xText === undefined, range },
       y: allBoolean ? { range: yRange } : { range: (_self, low, high) => aroundOf(low, high, actions.level?.() ?? null) },
     },
     axes: [
@@ -83,6 +116,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     ],
     cursor: {
       y: false,
+      points: { show: ((_self, at) => (edges.has(at) ? null : pointElement())) as uPlot.Cursor.Points.Show }, // uPlot takes null, too
       sync: { key: 'plots', filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave', sub: () => true } }, // not the selection
       drag: { x: actions.zoom !== undefined, y: false, setScale: false },
       bind: { dblclick: () => () => { actions.back(); return null; } },
@@ -98,4 +132,16 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
       draw: [(self) => { actions.drawn?.(self); }],
     },
   }, data, target);
+  return {
+    plot,
+    update: (next, nextAnswer) => {
+      current = nextAnswer;
+      isolate(next);
+      plot.setData(dataOf(next, nextAnswer));
+    },
+    move: () => {
+      const [min, max] = range();
+      plot.setScale('x', { min: min ?? 0, max: max ?? 1 });
+    },
+  };
 }

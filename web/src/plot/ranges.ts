@@ -6,7 +6,8 @@ const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 export interface Span { readonly from: number; readonly to: number }
 
 /** What a plot shows: the range that the server chooses, a range, or the time until now of a length. */
-export type Range = { readonly kind: 'default' } | ({ readonly kind: 'fixed' } & Span) | { readonly kind: 'now'; readonly length: number };
+type FixedRange = { readonly kind: 'fixed' } & Span;
+export type Range = { readonly kind: 'default' } | FixedRange | { readonly kind: 'now'; readonly length: number };
 
 export const LENGTHS: readonly (readonly [string, number])[] = [
   ['5 min', 5 * MINUTE], ['1 h', HOUR], ['24 h', DAY], ['7 d', 7 * DAY], ['30 d', 30 * DAY], ['1 y', 365 * DAY],
@@ -16,7 +17,7 @@ const SHORTEST = 10; // milliseconds
 const RECENT = 10 * MINUTE;
 
 /** Return a fixed range, at least SHORTEST long. */
-export function fixed(from: number, to: number): Range {
+export function fixed(from: number, to: number): FixedRange {
   const [first, last] = from < to ? [from, to] : [to, from];
   return { kind: 'fixed', from: first, to: Math.max(last, first + SHORTEST) };
 }
@@ -28,13 +29,13 @@ export function spanAt(range: Range, now: number): Span | null {
 }
 
 /** Return the range after a move by a part of its length, such as -0.5. */
-export function moved(span: Span, by: number): Range {
+export function moved(span: Span, by: number): FixedRange {
   const distance = (span.to - span.from) * by;
   return fixed(span.from + distance, span.to + distance);
 }
 
 /** Return the range whose length is `factor` times that of `span`, around its middle. */
-export function scaled(span: Span, factor: number): Range {
+export function scaled(span: Span, factor: number): FixedRange {
   const middle = (span.from + span.to) / 2, half = ((span.to - span.from) * factor) / 2;
   return fixed(middle - half, middle + half);
 }

@@ -92,6 +92,14 @@ export function chartsOf(answer: Answer): Chart[] {
   }));
 }
 
+const BESIDE = 992; // pixels of the page in which two charts fit beside each other
+
+/** Return how many buckets plots need that are `width` pixels wide: one for each pixel of a chart, if their number is known. */
+export function pointsOf(width: number, charts: number | null): number {
+  const columns = width >= BESIDE && charts !== 1 ? 2 : 1;
+  return Math.min(Math.max(Math.round(width / columns), 200), 2000);
+}
+
 const SPARSE = 3; // times the usual distance between numbers is a gap
 
 /**

@@ -75,11 +75,15 @@ async def test_images_with_boxes_and_files_with_names(up: Uploads, page: Browser
 
 async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
     await up.readings(*(piece(number, readings={"t": float(number), "ok": True}) for number in range(3)))
-    text = (await get(page, "/data?view=readings")).text
+    text = (await get(page, "/data?view=readings&plots=drawn")).text
     assert "rover s t" in text
     assert f'points="0.0,{HEIGHT}.0 {WIDTH / 2},{HEIGHT / 2} {WIDTH}.0,0.0"' in text
     assert text.count('<th scope="row">') == 3
     assert text.index("00:00:02") < text.index("00:00:00.000")  # newest first
+    assert '<input type="hidden" name="plots" value="drawn">' in text
+    text = (await get(page, "/data?view=readings")).text  # the scripts of the page read the numbers
+    assert "<polyline" not in text
+    assert 'href="/data?view=readings&amp;plots=drawn">Draw the plots without scripts</a></p></noscript>' in text
 
 
 async def test_readings_are_a_table_with_a_column_for_each_field(up: Uploads, page: Browser) -> None:
@@ -108,10 +112,10 @@ async def test_readings_are_a_table_with_a_column_for_each_field(up: Uploads, pa
 async def test_a_plot_covers_the_range_and_not_the_page(up: Uploads, page: Browser) -> None:
     minutes = 45
     await up.readings(*(piece(60.0 * number, readings={"t": float(number)}) for number in range(-900, minutes * 6)))
-    text = (await get(page, "/data?view=readings&start=2026-01-01T00:00&end=2026-01-01T04:30")).text
+    text = (await get(page, "/data?view=readings&plots=drawn&start=2026-01-01T00:00&end=2026-01-01T04:30")).text
     assert "270 values from 0 to 269" in text
     assert "2026-01-01 00:00:00 to 04:29:00 UTC" in text
-    text = (await get(page, "/data?view=readings")).text  # the day before the newest reading
+    text = (await get(page, "/data?view=readings&plots=drawn")).text  # the day before the newest reading
     assert "1170 values from -900 to 269" in text
     assert "2025-12-31 09:00:00 to 2026-01-01 04:29:00 UTC" in text
     link = text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
