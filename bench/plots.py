@@ -208,7 +208,8 @@ async def run(days: int, *, without_index: bool) -> None:
                 return
             await painted(page, f"{2 * MANY} series, a day of 1 Hz", day)
             print(
-                "\n| while | frames/s | longest pause, ms | later than 34 ms | the page itself, ms |\n|---|---|---|---|---|"
+                "\n| while | frames/s | longest pause, ms | later than 34 ms | the page itself, ms |"
+                "\n|---|---|---|---|---|"
             )
             await moved(page, f"{2 * MANY} series")
             await page.goto(year)

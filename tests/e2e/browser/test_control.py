@@ -226,6 +226,15 @@ async def test_a_move_without_a_hold_stops_when_the_page_is_hidden(tmp_path: Pat
             await rover.until_power("left", 0)
 
 
+async def until_arm_is_drawn(page: Page, *, x: float, z: float) -> None:
+    """Wait until the arm is drawn from the side with its end at a place in mm, within a unit of the drawing."""
+    line = "[data-card=arm] .planes figure:first-child polyline"
+    end = f"document.querySelector('{line}')?.getAttribute('points').split(' ').at(-1).split(',').map(Number)"
+    half = "Number(document.querySelector('[data-card=arm] .planes text').textContent.split(' ')[1])"
+    across, up = f"{end}[0] * {half} / 50", f"-{end}[1] * {half} / 50"
+    await page.until(f"{end} && Math.abs({across} - {x}) < 1 && Math.abs({up} - {z}) < 1")
+
+
 async def test_every_card_works_and_has_names(tmp_path: Path) -> None:
     async with bench(tmp_path) as (_, page, rover):
         await page.until_text("light_lux", "[data-card=climate]")
@@ -256,6 +265,15 @@ async def test_every_card_works_and_has_names(tmp_path: Path) -> None:
         await page.until_text("heading", "[data-card=odometry] .drawings")
         shoulder = "document.querySelectorAll('[data-card=arm] input[type=range]')[1]"
         await page.until(f"{shoulder}.min === '-135' && {shoulder}.max === '135'")
+        await until_arm_is_drawn(page, x=520, z=388.6)  # its pose at the start, see runtime/models/fake/motion/arm.py
+        await page.evaluate(f"{shoulder}.value = 0, {shoulder}.dispatchEvent(new Event('input'))")
+        await page.click("[data-card=arm] .buttons button:nth-of-type(1)")
+        await until_arm_is_drawn(page, x=381.05, z=630)
+        await page.until_text("body", "[data-card=tracker] table")
+        seen = "[...document.querySelectorAll('[data-card=tracker] .mark')].map((one) => one.getAttribute('transform'))"
+        first = await page.until(f"{seen}.length === 2 && {seen}")  # the rover, and a body that circles it
+        await page.until(f"{seen}[0] !== {json.dumps(first[0])}")
+        assert (await page.evaluate(seen))[1] == first[1] == "translate(0 0)"
         await page.fill("[data-card=echo] textarea", "[1]")
         await page.click("[data-card=echo] button.primary")
         await page.until_text("A command is a JSON object", "[data-card=echo] [role=alert]")

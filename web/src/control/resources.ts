@@ -16,7 +16,7 @@ export interface Health {
 const ORDER = [
   'component:base', 'component:camera', 'component:motor', 'component:servo', 'component:arm', 'component:gantry',
   'component:gripper', 'component:board', 'component:switch', 'component:button', 'service:vision',
-  'component:audio_in', 'component:audio_out', 'component:movement_sensor', 'component:power_sensor', 'component:encoder', 'component:sensor',
+  'component:audio_in', 'component:audio_out', 'component:movement_sensor', 'component:pose_tracker', 'component:power_sensor', 'component:encoder', 'component:sensor',
   'component:input_controller', 'component:generic', 'service:generic', 'service:discovery', 'service:data_manager',
 ] as const;
 
