@@ -93,7 +93,8 @@ def _typescript(target: Target, key_id: str, key: str) -> Snippet:
     lines = [
         "import * as VIAM from '@viamrobotics/sdk';",
         "",
-        "const machine = await VIAM.createRobotClient({",
+        # Not createRobotClient: it takes a connection whose ICE is already "completed" for none (SDK 0.61.1).
+        "const machine = await new VIAM.RobotClient().dial({",
         f"  host: {_text(target.host or target.part)},",  # the id alone names a part, too
         f"  signalingAddress: {_text(target.cloud)},",
         f"  credentials: {credentials},",
@@ -102,6 +103,7 @@ def _typescript(target: Target, key_id: str, key: str) -> Snippet:
     ]
     if target.sensor:
         lines.append(f"console.log(await new VIAM.SensorClient(machine, {_text(target.sensor)}).getReadings());")
+    lines.append("await machine.disconnect();")
     return Snippet(
         "typescript",
         "TypeScript",

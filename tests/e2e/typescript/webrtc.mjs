@@ -1,15 +1,8 @@
 // The official TypeScript SDK in Node over WebRTC, unmodified: prints one JSON object.
 // Usage: node webrtc.mjs SIGNALING_ADDRESS HOST KEY_ID KEY
 import wrtc from '@roamhq/wrtc';
+import './webrtc_globals.mjs';
 
-for (const name of ['MediaStream', 'RTCIceCandidate', 'RTCSessionDescription']) globalThis[name] = wrtc[name];
-// The library lacks the form without an argument, which browsers have and the SDK uses to negotiate streams.
-globalThis.RTCPeerConnection = class extends wrtc.RTCPeerConnection {
-  async setLocalDescription(description) {
-    const make = () => (this.signalingState === 'have-remote-offer' ? this.createAnswer() : this.createOffer());
-    return super.setLocalDescription(description ?? (await make()));
-  }
-};
 const sdk = await import('@viamrobotics/sdk'); // after the globals of browsers that it looks for
 const { RTCAudioSink, RTCVideoSink } = wrtc.nonstandard;
 
