@@ -59,7 +59,7 @@ export function dataOf(chart: Chart, answer: Answer): uPlot.AlignedData {
   return [answer.times.map((time) => time / 1000), ...columns];
 }
 
-/** What decides how a chart is drawn, besides its numbers: charts with the same text differ only in these. */
+/** How a chart is drawn, as text: charts with the same text differ only in their numbers. */
 export function shapeOf(chart: Chart): string {
   return JSON.stringify([chart.unit.symbol, chart.lines.map(({ name, field }) => [name, field.boolean, field.color, hasBand(field)])]);
 }

@@ -92,11 +92,11 @@ export function chartsOf(answer: Answer): Chart[] {
   }));
 }
 
-const BESIDE = 992; // pixels of the page in which two charts fit beside each other
+const TWO_COLUMNS = 992; // pixels of the page in which two charts fit side by side
 
-/** Return how many buckets plots need that are `width` pixels wide: one for each pixel of a chart, if their number is known. */
+/** Return the number of buckets for plots that are `width` pixels wide together: at most one for each pixel of a chart. */
 export function pointsOf(width: number, charts: number | null): number {
-  const columns = width >= BESIDE && charts !== 1 ? 2 : 1;
+  const columns = width >= TWO_COLUMNS && charts !== 1 ? 2 : 1;
   return Math.min(Math.max(Math.round(width / columns), 200), 2000);
 }
 
