@@ -111,7 +111,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
       y: allBoolean ? { range: yRange } : { range: (_self, low, high) => aroundOf(low, high, actions.level?.() ?? null) },
     },
     axes: [
-      { ...axis, space: 90, size: 44, values: (_self, ticks, _axis, _space, step) => answer.xText ? ticks.map((tick) => answer.xText?.(tick * 1000, step * 1000) ?? '') : tickTexts(ticks.map((tick) => tick * 1000), step * 1000) },
+      { ...axis, space: 90, size: 44, values: (_self, ticks, _axis, _space, step) => current.xText ? ticks.map((tick) => current.xText?.(tick * 1000, step * 1000) ?? '') : tickTexts(ticks.map((tick) => tick * 1000), step * 1000) },
       { ...axis, size: 64, values: (_self, ticks) => ticks.map((tick) => (allBoolean && !Number.isInteger(tick) ? '' : numberText(tick))), ...(chart.unit.symbol ? { label: chart.unit.symbol, labelSize: 20, labelFont: axis.font, labelGap: 0 } : {}) },
     ],
     cursor: {
