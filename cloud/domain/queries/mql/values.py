@@ -8,7 +8,7 @@ no other text of a caller gets into SQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -19,14 +19,21 @@ from cloud.domain.queries.statement import Invalid
 NUMBER, TEXT, BOOLEAN, TIME, LIST, OBJECT, ANY = "number", "text", "boolean", "time", "list", "object", "any"
 _NUMBERS: Final = "('DOUBLE', 'BIGINT', 'UBIGINT', 'HUGEINT')"
 MAX_NAME: Final = 200
+MAX_PATH: Final = 1000  # characters of the path of a field
+MAX_EXPRESSION: Final = 50_000  # characters: an operator names some arguments ten times, so nesting multiplies them
+MAX_CONDITION: Final = 1_000_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """SQL, and the kind of its value."""
+    """SQL, and the kind of its value. Invalid if the SQL is longer than MAX_EXPRESSION."""
 
     sql: str
     kind: str = ANY
+
+    def __post_init__(self) -> None:
+        if len(self.sql) > MAX_EXPRESSION:
+            raise Invalid("an expression is too large", "nest less, or name parts of it with $addFields and $match")
 
 
 Fields = Mapping[str, Expression]
@@ -77,6 +84,8 @@ def literal(value: Any) -> Expression:
 
 def field(fields: Fields, path: str) -> Expression:
     """Return the field at a path without `$`; NULL if the documents cannot have it."""
+    if len(path) > MAX_PATH:
+        raise invalid(f"the path of a field has more than {MAX_PATH} characters")
     first, *rest = path.split(".")
     base = fields.get(first)
     for name in (first, *rest):
@@ -177,14 +186,14 @@ def condition(fields: Fields, document: Any) -> str:
     """Return SQL of a condition, which may be NULL instead of false."""
     if not isinstance(document, dict):
         raise invalid("a condition is not an object")
-    return _all([_part(fields, name, value) for name, value in document.items()])
+    return _all(_part(fields, name, value) for name, value in document.items())
 
 
 def _part(fields: Fields, name: str, value: Any) -> str:
     if name in ("$and", "$or", "$nor"):
         if not isinstance(value, list) or not value:
             raise invalid(f"{name} needs a list of conditions")
-        parts = [condition(fields, each) for each in value]
+        parts = (condition(fields, each) for each in value)
         return _all(parts) if name == "$and" else _any(parts) if name == "$or" else _not(_any(parts))
     if name == "$expr":
         return truth(expression(fields, value))
@@ -192,7 +201,7 @@ def _part(fields: Fields, name: str, value: Any) -> str:
         raise unsupported(f"the operator {name} in $match")
     subject = field(fields, name)
     if isinstance(value, dict) and any(key.startswith("$") for key in value):
-        return _all([_operation(subject, key, operand, value) for key, operand in value.items()])
+        return _all(_operation(subject, key, operand, value) for key, operand in value.items())
     return _operation(subject, "$eq", value, {})
 
 
@@ -217,7 +226,7 @@ def _equal(subject: Expression, operand: Any) -> str:
 def _within(subject: Expression, operand: Any) -> str:
     if not isinstance(operand, list):
         raise invalid("$in and $nin need a list")
-    return _any([_equal(subject, each) for each in operand])
+    return _any(_equal(subject, each) for each in operand)
 
 
 def _exists(subject: Expression, operand: Any) -> str:
@@ -242,7 +251,7 @@ def _matches(subject: Expression, text: str, options: str) -> str:
 def _negated(subject: Expression, operand: Any) -> str:
     if not isinstance(operand, dict):
         return _not(_equal(subject, operand)) if isinstance(operand, Pattern) else _refuse_not()
-    return _not(_all([_operation(subject, key, each, operand) for key, each in operand.items()]))
+    return _not(_all(_operation(subject, key, each, operand) for key, each in operand.items()))
 
 
 def _refuse_not() -> str:
@@ -265,12 +274,22 @@ _CONDITIONS: Final[Mapping[str, Callable[[Expression, Any, Mapping[str, Any]], s
 }
 
 
-def _all(parts: Sequence[str]) -> str:
-    return " AND ".join(f"({part})" for part in parts) or "true"
+def _all(parts: Iterable[str]) -> str:
+    return " AND ".join(f"({part})" for part in _bounded(parts)) or "true"
 
 
-def _any(parts: Sequence[str]) -> str:
-    return "(" + (" OR ".join(parts) or "false") + ")"
+def _any(parts: Iterable[str]) -> str:
+    return "(" + (" OR ".join(_bounded(parts)) or "false") + ")"
+
+
+def _bounded(parts: Iterable[str]) -> Iterator[str]:
+    """Yield parts until they are too long together: before all of them are in memory."""
+    total = 0
+    for part in parts:
+        total += len(part)
+        if total > MAX_CONDITION:
+            raise Invalid("a condition is too large", "compare with fewer values")
+        yield part
 
 
 def _not(part: str) -> str:

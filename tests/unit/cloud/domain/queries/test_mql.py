@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -325,6 +326,34 @@ NESTED: Final = 40
 def test_a_field_that_doubles_itself_does_not_grow_without_bound() -> None:
     stages = [{"$addFields": {"a": {"$add": ["$a", "$a"]}}}] * MAX_STAGES
     assert len(translated([bson.encode(stage) for stage in stages])) < 200_000
+
+
+def nested(levels: int) -> Any:
+    value: Any = "$data.a"
+    for _ in range(levels):
+        value = {"$cond": [value, "$data.a", 1]}  # its SQL names the condition eight times
+    return value
+
+
+HUGE: dict[str, dict[str, Any]] = {
+    "nested": {"$project": {"x": nested(14)}},
+    "many": {"$project": {f"x{number}": nested(3) for number in range(400)}},
+    "arguments": {"$project": {"x": {"$add": [nested(3)] * 100}}},
+    "path": {"$match": {"data" + ".a" * 100_000: {"$in": list(range(4000))}}},
+    "values": {"$match": {"data.a": {"$in": list(range(4900))}}},
+    "conditions": {"$match": {"$or": [{"data.a": {"$in": list(range(90))}} for _ in range(50)]}},
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_sql_that_would_be_huge_is_refused_before_it_is_made(name: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(Invalid, match=r"too large|more than"):
+            translated([bson.encode(HUGE[name])])
+        assert tracemalloc.get_traced_memory()[1] < 80e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_hostile_bson_is_refused() -> None:
