@@ -22,6 +22,7 @@ from cloud.services.data.data import DataService
 from schema.errors import MachineError
 
 MOST: Final = 4 * 1024 * 1024  # bytes of rows that are sent to the page; a file has all
+LINE_LIMIT: Final = 10.0  # seconds
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT: Final = 1 << 53  # integers beyond are no numbers of JavaScript
 _KINDS: Final = (
@@ -48,23 +49,27 @@ class StreamedAnswer(Response):
         self._changed = trio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the lines; see ASGI 3."""
+        """Send the lines; see ASGI 3. A caller that does not read a line for LINE_LIMIT seconds ends the query, too."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        last = b""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._send_stages, send)
+            nursery.start_soon(self._send_stages, send, nursery.cancel_scope)
             last = await self._asked()
             nursery.cancel_scope.cancel()
-        await send({"type": "http.response.body", "body": last + b"\n"})
+        if last:
+            await send({"type": "http.response.body", "body": last + b"\n"})
 
-    async def _send_stages(self, send: Send) -> None:
+    async def _send_stages(self, send: Send, query: trio.CancelScope) -> None:
         while True:
             await self._changed.wait()
             self._changed = trio.Event()
             assert self._stage is not None
             stage, percent = self._stage
             line = json.dumps({"stage": stage.value, "percent": percent}).encode() + b"\n"
-            with trio.CancelScope(shield=True):  # a line is sent whole
+            with trio.move_on_after(LINE_LIMIT, shield=True) as limit:  # a line is sent whole, or is the last one
                 await send({"type": "http.response.body", "body": line, "more_body": True})
+            if limit.cancelled_caught:
+                query.cancel()
 
     def _report(self, stage: QueryStage, percent: int) -> None:
         self._stage = stage, percent

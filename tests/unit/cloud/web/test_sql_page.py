@@ -11,12 +11,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
+import trio
 
 from cloud.domain.organizations import saved_queries as saved
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.organizations.tenants import delete_location, delete_organization
-from cloud.domain.queries.query import EXAMPLES
+from cloud.domain.queries.query import EXAMPLES, QueryStage
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.values.times import now
@@ -244,3 +245,38 @@ async def test_saved_queries_end_with_their_organization(up: Uploads) -> None:
         return len(saved.saved_queries(sql, other.organization, saved.SQL, 10))
 
     assert await cloud.store.write(deleted) == 0
+
+
+class EndlessQuery:
+    """A service whose query reports a stage and never ends."""
+
+    def __init__(self) -> None:
+        self.ended = trio.Event()
+
+    async def tabular_answer(self, organization: str, query: str, report: Any) -> Any:
+        try:
+            report(QueryStage.RUNNING, 1)
+            await trio.sleep_forever()
+        finally:
+            self.ended.set()
+
+
+@pytest.mark.parametrize("way", ["does not read", "leaves"])
+async def test_a_caller_that_does_not_read_or_leaves_ends_its_query(way: str, autojump_clock: Any) -> None:
+    service: Any = EndlessQuery()
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body" and way == "does not read":
+            await trio.sleep_forever()
+
+    async def receive() -> Any:
+        await trio.sleep_forever()
+
+    begin = trio.current_time()
+    with trio.move_on_after(100):
+        await answers.StreamedAnswer(service, "o", "SELECT 1")({}, receive, send)
+    assert service.ended.is_set()
+    assert trio.current_time() - begin == (answers.LINE_LIMIT if way == "does not read" else 100)
+    assert [message.get("more_body") for message in sent] == [None, True]  # no end: the answer is not complete
