@@ -6,7 +6,7 @@ Files are read when they are first needed and then kept, with a compressed form 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +37,8 @@ class Assets:
     """Static files of the shared folder and of `folders`; later folders override files of earlier ones.
 
     `url` and `get` know a file by its name, such as base.css. Files that `web/` builds are known by the name of their
-    island: control.js and control.css. Their own names contain a digest, because modules import each other by name.
+    island, such as control.js; `styles` returns the style sheets of an island. Their own names contain a digest,
+    because modules import each other by name.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -58,6 +59,10 @@ class Assets:
             digest = hashlib.blake2s(self._read(name), digest_size=6).hexdigest() if name in self._paths else ""
             self._urls[name] = f"/static/{name}?v={digest}" if digest else f"/static/{self._islands[name]}"
         return self._urls[name]
+
+    def styles(self, island: str) -> Sequence[str]:
+        """Return the URLs of the style sheets of an island, also of those of modules that it imports; KeyError."""
+        return [f"/static/{name}" for name in self._styles[island]]
 
     def get(self, name: str) -> tuple[bytes, str] | None:
         """Return content and content type of a file, None if it does not exist."""
@@ -89,14 +94,29 @@ class Assets:
 
     @cached_property
     def _islands(self) -> Mapping[str, str]:
-        """Names of built files by the name of their island and their type."""
+        """Names of built scripts by the name of their island."""
+        return {f"{entry['name']}.js": entry["file"] for entry in self._manifest.values() if entry.get("isEntry")}
+
+    @cached_property
+    def _styles(self) -> Mapping[str, Sequence[str]]:
+        """Names of built style sheets by the name of their island, those of imported modules first."""
+        return {
+            entry["name"]: list(dict.fromkeys(self._styles_of(key, frozenset())))
+            for key, entry in self._manifest.items()
+            if entry.get("isEntry")
+        }
+
+    def _styles_of(self, key: str, above: frozenset[str]) -> Iterator[str]:
+        entry = self._manifest[key]
+        for imported in entry.get("imports", ()):
+            if imported not in above:  # modules may import each other
+                yield from self._styles_of(imported, above | {key})
+        yield from entry.get("css", ())
+
+    @cached_property
+    def _manifest(self) -> Mapping[str, Any]:
         manifest: dict[str, Any] = msgspec.json.decode((BUILT / "manifest.json").read_bytes())
-        islands = {}
-        for entry in manifest.values():
-            if entry.get("isEntry"):
-                islands[f"{entry['name']}.js"] = entry["file"]
-                islands |= {f"{entry['name']}.css": style for style in entry.get("css", ())}
-        return islands
+        return manifest
 
 
 class _Compiled(BytecodeCache):
@@ -140,5 +160,5 @@ def environment(templates: Sequence[Path], assets: Assets) -> Environment:
         words.capitalize_first, words.path_in, words.bytes_text, words.ago, words.clock, words.clock_ms,
     )  # fmt: skip
     jinja.filters.update({function.__name__: function for function in filters})
-    jinja.globals.update(asset=assets.url)
+    jinja.globals.update(asset=assets.url, styles=assets.styles)
     return jinja

@@ -37,18 +37,25 @@ _NEEDS_A_NAME: Final = frozenset(
 _UNTIL = """
 new Promise((resolve) => {
   const events = ["input", "change", "focusin", "focusout", "load", "error"];
+  let waiting = true, frames = 0;
   const look = () => {
     let value;
     try { value = (%s); } catch (error) { return; }
-    if (!value) return;
+    if (!value || !waiting) return;
+    waiting = false;
     observer.disconnect();
     for (const name of events) removeEventListener(name, look, true);
     resolve(value);
+  };
+  const frame = () => {  // no event tells that a box or the content of a canvas has changed
+    if (waiting && frames++ %% 6 === 0) look();
+    if (waiting) requestAnimationFrame(frame);
   };
   const observer = new MutationObserver(look);
   observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   for (const name of events) addEventListener(name, look, true);
   look();
+  frame();
 })
 """
 _NOW = """
@@ -196,7 +203,10 @@ class Page:
         return answer["result"].get("value")
 
     async def until(self, expression: str, *, limit: float = LIMIT) -> Any:
-        """Wait until an expression is true, evaluated whenever the page changes, and return it. Survives navigation."""
+        """Wait until an expression is true, and return it. It is evaluated when the page changes or is drawn.
+
+        Survives navigation.
+        """
         with trio.move_on_after(limit):
             while True:
                 try:

@@ -160,3 +160,16 @@ async def test_a_press_that_misses_does_nothing(tmp_path: Path) -> None:
         await page.goto(address(MOVING))
         await page.hold("#first")
         assert await page.evaluate("pressed") == ["first"] * 2
+
+
+DRAWN = """
+<!doctype html><title>drawn</title><body><canvas id=canvas width=10 height=10></canvas><script>
+setTimeout(() => { document.getElementById("canvas").getContext("2d").fillRect(0, 0, 10, 10); }, 300);
+</script>
+"""
+
+
+async def test_waiting_notices_what_changes_without_an_event(tmp_path: Path) -> None:
+    async with browser(tmp_path) as page:
+        await page.goto(address(DRAWN))
+        await page.until("canvas.getContext('2d').getImageData(0, 0, 1, 1).data[3] > 0", limit=20)

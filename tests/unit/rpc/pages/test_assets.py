@@ -90,7 +90,9 @@ def test_built_files_load_nothing_from_elsewhere_and_are_small() -> None:
         assert len(gzip.compress(text.encode())) <= 150_000, script.name
 
 
-@pytest.mark.parametrize(("island", "most"), [("code", 122), ("control", 114), ("difference", 3), ("plot", 51)])
+@pytest.mark.parametrize(
+    ("island", "most"), [("code", 122), ("control", 114), ("difference", 3), ("plot", 52), ("sql", 29)]
+)
 def test_an_island_loads_little_at_first(island: str, most: int) -> None:
     """Pages have 150 kB at most, with an empty cache; what is imported only when it is used does not count."""
     manifest = json.loads((BUILT / "manifest.json").read_text())
@@ -100,3 +102,20 @@ def test_an_island_loads_little_at_first(island: str, most: int) -> None:
         names.add(entry["file"])
         waiting += [name for name in entry.get("imports", ()) if manifest[name]["file"] not in names]
     assert sum(len(gzip.compress((BUILT / name).read_bytes(), 6)) for name in names) <= 1000 * most
+
+
+def test_an_island_has_the_styles_of_all_modules_that_it_loads(assets: Assets) -> None:
+    """Which module has a style sheet is decided when they are built: shared ones move to a module of their own."""
+    manifest = json.loads((BUILT / "manifest.json").read_text())
+    for entry in manifest.values():
+        if not entry.get("isEntry"):
+            continue
+        needed, seen, waiting = set(), set(), [entry]
+        while waiting:
+            module = waiting.pop()
+            seen.add(module["file"])
+            needed |= {f"/static/{style}" for style in module.get("css", ())}
+            waiting += [manifest[name] for name in module.get("imports", ()) if manifest[name]["file"] not in seen]
+        assert set(assets.styles(entry["name"])) == needed
+    plot = "".join((BUILT / Path(url).name).read_text() for url in assets.styles("plot"))
+    assert ".u-over" in plot  # of uPlot, which the pages SQL and Data share

@@ -56,7 +56,7 @@ class Place:
         (folder / RECENT).write_text('1\t0\t0\t2\t{"x":"recent"}\n')
         (folder / SOURCES).write_text(SOURCE)
         numbers = {"source": 1, "requested": 2, "received": 3, "synced": 4, "number": 5, "data": 6}
-        return Material((), numbers, [(self.names["own"], 0, 0)], (), 100)
+        return Material((), numbers, [(self.names["own"], 1, 0, 0)], (), 100)
 
 
 FILES_OF: Final = {"secret": "secret.csv", "own": "own.parquet", "other": "other.parquet"}

@@ -170,7 +170,6 @@ async def test_unsupported_options_are_refused_with_a_reason(up: Uploads) -> Non
     calls = [
         (SETS, "create_dataset", {"name": "x", "organization_id": organization, "type": "SEQUENCE_DATA"}, "sequences"),
         (SETS, "start_sequence_dataset_export", {"dataset_id": "x"}, "sequences"),
-        ("viam.app.data.v1.DataService", "tabular_data_by_mql", {"organization_id": organization}, "TabularDataBySQL"),
         ("viam.app.data.v1.DataService", "get_database_connection", {"organization_id": organization}, "MongoDB"),
         ("viam.app.data.v1.DataService", "create_sequence", {"part_id": "x"}, "datasets"),
         ("viam.app.data.v1.DataService", "list_indexes", {"organization_id": organization}, "indexes"),
