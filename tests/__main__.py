@@ -18,7 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -183,6 +183,12 @@ async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -
         print(said(run), flush=True)
 
 
+async def _in_turn(run: Run, arguments: Sequence[str], turns: trio.Semaphore, idle: Callable[[], None]) -> None:
+    await carry_out(run, arguments, turns)
+    if not turns.statistics().tasks_waiting:
+        idle()
+
+
 async def main(arguments: Sequence[str]) -> int:
     """Run all tests; return 0 if every run passed."""
     clear()
@@ -200,12 +206,21 @@ def rooms_at_once() -> int:
     return max(1, int(os.environ.get("MACHINE_TESTS_AT_ONCE") or min(AT_ONCE, len(os.sched_getaffinity(0)) + 1)))
 
 
-async def carry_out_all(every: Sequence[Run], arguments: Sequence[str], turns: trio.Semaphore, report: Path) -> int:
-    """Run everything and merge the results into `report`. Return 0 if every run passed and any test passed."""
+async def carry_out_all(
+    every: Sequence[Run],
+    arguments: Sequence[str],
+    turns: trio.Semaphore,
+    report: Path,
+    idle: Callable[[], None] = lambda: None,
+) -> int:
+    """Run everything and merge the results into `report`. Return 0 if every run passed and any test passed.
+
+    `idle` is called when a run ends and none waits for its turn.
+    """
     at_once, begin, used = turns.value, time.monotonic(), processor_seconds()
     async with trio.open_nursery() as nursery:
         for run in every:
-            nursery.start_soon(carry_out, run, arguments, turns)
+            nursery.start_soon(_in_turn, run, arguments, turns, idle)
             await trio.lowlevel.checkpoint()  # makes tasks take their turns in the order of the list
     reports = [run.report for run in every]
     merge(reports, report)

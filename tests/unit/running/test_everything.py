@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ PART = Run("hil-0", ("hil/test_a.py",))
 
 
 @pytest.mark.parametrize(("rooms", "rig"), [(0, 0), (1, 0), (0, 1)])
-async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_the_rooms_have_ended(
+async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_no_room_waits(
     rooms: int, rig: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps, ended, built = [], trio.Event(), trio.Event()
@@ -23,7 +24,13 @@ async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_the_room
         steps.append("build")
         await built.wait()
 
-    async def carry_out_all(every: list[Run], arguments: object, turns: trio.Semaphore, report: Path) -> int:
+    async def carry_out_all(
+        every: list[Run],
+        arguments: object,
+        turns: trio.Semaphore,
+        report: Path,
+        idle: Callable[[], None] = lambda: None,
+    ) -> int:
         if every == [PART]:
             steps.append(f"rig, {turns.value} at a time")
             ended.set()
@@ -34,6 +41,8 @@ async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_the_room
         steps.append("rooms")
         built.set()
         await ended.wait()
+        idle()
+        idle()
         return rooms
 
     monkeypatch.setattr(everything, "OUTPUT", tmp_path)

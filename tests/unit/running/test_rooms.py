@@ -97,6 +97,17 @@ async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
     assert "failed:" not in capsys.readouterr().out, "a room without tests is not a failure"
 
 
+async def test_a_run_that_ends_while_no_other_waits_is_announced(place: Path) -> None:
+    every = [Run(f"good-{number}", ("unit/good",)) for number in range(3)]
+    ended = []
+
+    def idle() -> None:
+        ended.append([run.status for run in every])
+
+    assert await running.carry_out_all(every, ["-q"], trio.Semaphore(1), place / "build" / "all.xml", idle) == 0
+    assert [len([status for status in statuses if status == 0]) for statuses in ended] == [2, 3]
+
+
 async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "tests/unit/bad/test_bad.py").write_text("import os\nos._exit(7)\n")
     run = Run("dead", ("unit/bad",))
