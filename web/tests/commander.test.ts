@@ -55,6 +55,22 @@ describe('commands', () => {
 });
 
 describe('a stop', () => {
+  it('is answered before a command that follows it is sent, also when it is repeated', async () => {
+    const slow = new Slow();
+    slow.commander.command(1);
+    await settled();
+    const stopped = slow.commander.stop();
+    await slow.answer(); // to the command
+    await slow.answer(); // to the stop, which is repeated: the command was on its way
+    expect(slow.said).toEqual(['set 1', 'stop', 'stop']);
+    slow.commander.command(2);
+    await settled();
+    expect(slow.said).toEqual(['set 1', 'stop', 'stop']);
+    await slow.answer();
+    await stopped;
+    expect(slow.said).toEqual(['set 1', 'stop', 'stop', 'set 2']);
+  });
+
   it('is sent at once, drops what waits, and is repeated after the command that it may have overtaken', async () => {
     const slow = new Slow();
     slow.commander.command(1);

@@ -7,7 +7,8 @@ export type Send<C, P> = (command: C, prepared: P) => Promise<void>;
  * Commands for one actuator. A command given while another is on its way replaces the one that waits, so that a slow
  * connection never builds up a queue of old positions of a joystick. A stop overtakes everything: it is sent at once,
  * and again if a command was on its way, because that command may arrive after it. A command that was still being prepared
- * is not sent any more: who presses a button and lets go before the session has started moves nothing.
+ * is not sent any more: who presses a button and lets go before the session has started moves nothing. A command that
+ * follows a stop is sent when the machine has answered to the stop, because calls may overtake each other.
  */
 export class Commander<C, P> {
   private waiting: C | undefined;
@@ -15,6 +16,7 @@ export class Commander<C, P> {
   private flight: Promise<void> | undefined; // the command on its way; never rejects
   private issued = 0; // number of commands, so that a stop knows whether one came after it
   private stops = 0; // number of stops, so that a command knows whether one came before it was sent
+  private readonly stopping = new Set<Promise<void>>(); // stops on their way
 
   constructor(
     private readonly prepare: () => Promise<P>,
@@ -35,10 +37,20 @@ export class Commander<C, P> {
     this.waiting = undefined;
     this.stops += 1;
     const { flight, issued } = this;
-    await this.sendStop();
+    await this.stopNow();
     if (flight === undefined) return;
     await flight;
-    if (issued === this.issued) await this.sendStop();
+    if (issued === this.issued) await this.stopNow();
+  }
+
+  private async stopNow(): Promise<void> {
+    const sent = this.sendStop();
+    this.stopping.add(sent);
+    try {
+      await sent;
+    } finally {
+      this.stopping.delete(sent);
+    }
   }
 
   private async run(): Promise<void> {
@@ -55,6 +67,7 @@ export class Commander<C, P> {
 
   private async deliver(command: C, stops: number): Promise<void> {
     const prepared = await this.prepare();
+    while (this.stopping.size > 0) await Promise.allSettled(this.stopping);
     if (stops === this.stops) await this.send(command, prepared);
   }
 }
