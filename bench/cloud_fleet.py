@@ -2,9 +2,9 @@
 
 `machine-cloud --data FOLDER simulate ...`, then `python -m bench cloud_fleet --folder FOLDER`
 
-The cloud must not run. Times are processor time of all processes with their start, medians of five. Retention periods
-are tried in transactions that are rolled back. Files of DuckDB alone are those of one sort of sensor, because files of
-different sensors have different columns.
+The cloud must not run. Times are processor time of all processes with their start, medians of five; of the cloud's SQL
+and of retention, of three. Retention periods are tried in transactions that are rolled back. Files of DuckDB alone are
+those of one sort of sensor, because files of different sensors have different columns.
 """
 
 from __future__ import annotations

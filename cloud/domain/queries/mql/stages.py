@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from cloud.domain.queries.mql.conditions import condition
+from cloud.domain.queries.mql.expressions import expression, packed
 from cloud.domain.queries.mql.reading import read
 from cloud.domain.queries.mql.values import (
     ANY,
@@ -20,13 +22,10 @@ from cloud.domain.queries.mql.values import (
     TIME,
     Expression,
     as_number,
-    condition,
-    expression,
     field,
     identifier,
     invalid,
     output_name,
-    packed,
     unsupported,
 )
 from cloud.domain.queries.statement import COLUMNS, DATA, TABLE, Invalid
@@ -350,7 +349,7 @@ def _unwind(pipeline: Pipeline, value: Any) -> None:
     if not isinstance(value, str) or not value.startswith("$"):
         raise invalid("it needs the path of a field, such as $tags")
     if "." in value:
-        raise unsupported("a path with a dot", "give the list a name of its own with $addFields before")
+        raise unsupported("a path with a dot", "give the list another name with $addFields before")
     name = value[1:]
     pipeline.begin()
     current = pipeline.fields.get(name, Expression("NULL"))

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloud.domain.queries.mql import reading
+from cloud.domain.queries.mql.expressions import FUNCTIONS, SPECIAL
 from cloud.domain.queries.mql.stages import ACCUMULATORS, MAX_STAGES, STAGES, translated
-from cloud.domain.queries.mql.values import FUNCTIONS, SPECIAL
 from cloud.domain.queries.statement import Invalid
 from cloud.server.memory import MemoryCloud
 from schema.errors import ErrorKind, MachineError
