@@ -370,7 +370,7 @@ class Http1Connection:
             data = await self.wire.receive_some()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             data = b""
-        if data and self._response.ended:  # the response is complete, so this is not pipelining
+        if data and self._response.complete:  # the peer has the response, so this is not pipelining
             self.wire.push_back(data)
             return
         self._last = True

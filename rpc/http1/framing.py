@@ -132,6 +132,11 @@ class Framer:
         self.closes = head.version == "1.0" or "close" in head.tokens("connection")
         self.started = self.ended = False
 
+    @property
+    def complete(self) -> bool:
+        """Whether the peer has a complete response once it has what was returned, even before `end`."""
+        return self.ended or (self.started and (self._silent or self._left == 0))
+
     def head(self, status: int, reason: str, headers: Headers) -> bytes:
         """Return the bytes of the head."""
         if self.started:

@@ -71,6 +71,46 @@ async def test_a_client_that_is_quicker_than_the_end_of_the_page_is_answered() -
             asked.set()
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "fields", "body"),
+    [
+        ("GET", 303, [(b"content-length", b"0")], b""),
+        ("GET", 204, [], b""),
+        ("GET", 304, [], b""),
+        ("HEAD", 200, [], b""),
+        ("GET", 200, [(b"content-length", b"2")], b"ok"),
+    ],
+)
+async def test_a_client_that_is_quicker_than_the_last_message_of_the_page_is_answered(
+    method: str, status: int, fields: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    """The client knows from the head, or from the length, that it has the response before the application ends it."""
+    first, sent = True, trio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal first
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        if body:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        if first:
+            first = False
+            await sent.wait()
+            await trio.testing.wait_all_tasks_blocked()  # the second request has arrived
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving(app) as server:
+        client = server.connect()
+        assert (await client.request(method, "/")).status == status
+        async with trio.open_nursery() as nursery:
+
+            async def second() -> None:
+                assert (await client.request(method, "/")).body == body
+
+            nursery.start_soon(second)
+            await trio.testing.wait_all_tasks_blocked()
+            sent.set()
+
+
 async def test_a_client_that_had_its_answer_before_its_body_was_read_is_answered() -> None:
     async with serving(APP) as server:
         client = server.connect()
