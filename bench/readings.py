@@ -43,6 +43,7 @@ SCENARIOS: Final = (  # protocol, connections, calls at once on each
     ("native", 1, 64),
     ("native", 2, 32),
     ("native", 10, 8),
+    ("native", 16, 1),
     ("web", 1, 1),
     ("web", 16, 1),
 )

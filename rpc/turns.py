@@ -2,7 +2,7 @@
 
 Start-time fair queueing (Goyal, Vin and Cheng, 1996): the connection that has received the least service is next,
 however many requests the other connections have waiting. Each pass has a cost of its own (a wait for events, a write to
-a socket), so a connection with many short calls starts several in a turn while no other has single calls.
+a socket), so a connection with many short calls starts several in a turn while no other makes one call after another.
 """
 
 from __future__ import annotations
@@ -22,19 +22,27 @@ SHORT: Final = 0.002
 """Seconds that a turn may take. After a longer turn, a connection starts one call at a time again."""
 
 INTERACTIVE: Final = 0.1
-"""Seconds after a turn with a single call, for which a person may wait, in which all connections start one call
-at a time: otherwise the p99 of such calls is up to six times as long as alone, see `bench/fairness.py`.
+"""Seconds after the latest of `SINGLES` turns with a single call, for which a person may wait, in which all connections
+start one call at a time: otherwise the p99 of such calls is up to six times as long as alone, see `bench/fairness.py`.
+"""
+
+SINGLES: Final = 3
+"""Turns in a row with a single call that show a client which waits for each response before its next call.
+
+A client that keeps several calls in flight also sends one alone now and then. Counted as such a client, it would slow
+itself down for as long as it lasts: responses that leave one by one make requests that arrive one by one.
 """
 
 
 class Flow:
     """Scheduling state of one connection in `Turns`."""
 
-    __slots__ = ("calls", "finish")
+    __slots__ = ("calls", "finish", "singles")
 
     def __init__(self) -> None:
         self.finish = 0  # virtual time at which its last turn ends
         self.calls = 1  # that it may start in its next turn
+        self.singles = 0  # latest turns in a row with a single call
 
 
 class Turns:
@@ -50,7 +58,7 @@ class Turns:
         self._taken = False
         self._order: Iterator[int] = count()
         self._waiting: list[tuple[int, int, trio.lowlevel.Task]] = []  # heap ordered by start
-        self._interactive = -inf  # start of the latest turn with a single call
+        self._interactive = -inf  # start of the latest turn with a single call after others
 
     def calls(self, flow: Flow, now: float) -> int:
         """Return how many calls a connection may start in a turn that begins `now`, in seconds of any clock."""
@@ -62,7 +70,8 @@ class Turns:
         `full` means that more are waiting, `single` that this call was the only one that had arrived.
         """
         flow.finish += max(0, calls - 1)  # `begin` has counted one
-        if single:
+        flow.singles = flow.singles + 1 if single else 0
+        if flow.singles >= SINGLES:
             self._interactive = began
         if seconds > SHORT:
             flow.calls = 1

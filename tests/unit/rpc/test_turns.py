@@ -15,7 +15,7 @@ from rpc.call import ServerCore
 from rpc.http2.codec import frames
 from rpc.http2.codec.frame_reader import FrameReader
 from rpc.http2.server import serve_http2
-from rpc.turns import INTERACTIVE, MOST_CALLS, SHORT, Flow, Turns
+from rpc.turns import INTERACTIVE, MOST_CALLS, SHORT, SINGLES, Flow, Turns
 from tests.unit.rpc.echo import EchoService
 from tests.unit.rpc.h2_peer import H2Client
 from tests.unit.rpc.http2.test_against_h2 import message, request
@@ -91,11 +91,22 @@ def test_short_turns_start_more_calls_and_a_long_turn_starts_at_one_again() -> N
     assert turn(SHORT * 1.01, full=True) == 1
 
 
-def test_a_single_call_of_another_connection_ends_turns_with_several() -> None:
+def test_single_calls_of_another_connection_end_turns_with_several() -> None:
     turns, hog, guest = Turns(), Flow(), Flow()
     hog.calls = MOST_CALLS
-    turns.measured(guest, 10, 0, calls=1, full=False, single=True)
+    for number in range(SINGLES):
+        assert turns.calls(hog, 10) == MOST_CALLS, number
+        turns.measured(guest, 10, 0, calls=1, full=False, single=True)
     assert [turns.calls(hog, now) for now in (10, 10 + INTERACTIVE, 10.01 + INTERACTIVE)] == [1, 1, MOST_CALLS]
+
+
+def test_a_call_that_arrives_alone_between_others_does_not_end_turns_with_several() -> None:
+    """A client with several calls in flight is not a person, although one of its requests may arrive alone."""
+    turns, hog, busy = Turns(), Flow(), Flow()
+    hog.calls = MOST_CALLS
+    for number in range(10 * SINGLES):
+        turns.measured(busy, 10, 0, calls=4, full=False, single=bool(number % SINGLES))
+        assert turns.calls(hog, 10) == MOST_CALLS
 
 
 async def test_calls_of_a_turn_count_for_the_order() -> None:
