@@ -1,7 +1,8 @@
 """Run every test, as `make test` does: `python -m tests.everything`.
 
-The guests of the rig are built while the first rooms run. Then the tests of the rig run while the other tests do, one
-process at a time, and two when the last of the others has begun: guests leave a processor idle for a third of the time.
+The guests of the rig are built while the first rooms run. Then the tests of the rig run beside the rooms, all parts at
+once, with one process of rooms less for each part but the first. A part that ends makes room for another process. The
+number of processes stays the same, so the last of them end at about the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.__main__ import (
     rooms_at_once,
     runs,
 )
-from tests.hil.__main__ import PARTS, REPORT, parts
+from tests.hil.__main__ import REPORT, parts
 from tests.hil.image.places import BUILD
 
 SHOWN: Final = 20  # lines of what building the guests has printed, if it failed
@@ -45,20 +46,20 @@ async def main() -> int:
     """Return 0 if everything passed."""
     clear()
     statuses: dict[str, int] = {}
-    rig_turns, more = trio.Semaphore(1), iter(range(PARTS - 1))
+    turns = trio.CapacityLimiter(rooms_at_once())
 
-    def idle() -> None:
-        if next(more, None) is not None:
-            rig_turns.release()
+    def part_ended() -> None:
+        turns.total_tokens += 1
 
     async def rig() -> None:
         await build_guests()
-        statuses["rig"] = await carry_out_all(parts(), (), rig_turns, REPORT)
+        every = parts()
+        turns.total_tokens = max(1, turns.total_tokens + 1 - len(every))
+        statuses["rig"] = await carry_out_all(every, (), trio.CapacityLimiter(len(every)), REPORT, part_ended)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(rig)
-        turns = trio.Semaphore(rooms_at_once())
-        statuses["rooms"] = await carry_out_all(runs(rooms()), (), turns, OUTPUT / "junit.xml", idle)
+        statuses["rooms"] = await carry_out_all(runs(rooms()), (), turns, OUTPUT / "junit.xml")
     return max(statuses.values())
 
 

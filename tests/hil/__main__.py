@@ -26,13 +26,16 @@ PARTS: Final = 2
 PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 as a single part
 USUAL: Final = 15  # seconds for a file that is not in SECONDS
 SECONDS: Final = {
-    "test_agent.py": 122, "test_agent_bad.py": 167, "test_agent_cuts.py": 1, "test_agent_held.py": 1,
-    "test_agent_line.py": 48, "test_air.py": 100, "test_bad_disks.py": 79, "test_board.py": 37, "test_chips.py": 131,
-    "test_discovery.py": 59, "test_gpio.py": 40, "test_gpio_models.py": 91, "test_i2c.py": 74, "test_jitter.py": 34,
-    "test_network.py": 68, "test_owners.py": 85, "test_raspberry_pi.py": 146, "test_rig.py": 46,
-    "test_serial.py": 69, "test_spi.py": 83, "test_system_configuration.py": 55, "test_systemd.py": 56,
-    "test_time_travel.py": 34, "test_training_groups.py": 45, "test_udev.py": 45, "test_usb_port.py": 35,
-    "test_video.py": 40, "test_wifi.py": 105,
+    "test_agent.py": 104, "test_agent_bad.py": 138, "test_agent_by_hand.py": 1, "test_agent_cuts.py": 1,
+    "test_agent_held.py": 1, "test_agent_idle.py": 1, "test_agent_line.py": 34, "test_agent_pauses.py": 1,
+    "test_air.py": 85, "test_bad_disks.py": 56, "test_board.py": 23, "test_capture_power_cut.py": 25,
+    "test_chips.py": 113, "test_coexistence.py": 1, "test_discovery.py": 58, "test_gpio.py": 35,
+    "test_gpio_models.py": 70, "test_i2c.py": 76, "test_jitter.py": 32, "test_logs_power_cut.py": 23,
+    "test_network.py": 59, "test_network_attacks.py": 1, "test_network_changes.py": 1, "test_network_faults.py": 1,
+    "test_network_restart.py": 1, "test_owners.py": 81, "test_power_cut.py": 25, "test_raspberry_pi.py": 88,
+    "test_rig.py": 45, "test_serial.py": 50, "test_spi.py": 36, "test_system_configuration.py": 51,
+    "test_systemd.py": 28, "test_training_groups.py": 40, "test_udev.py": 29, "test_usb_port.py": 24,
+    "test_video.py": 31, "test_wifi.py": 85, "test_wifi_enterprise.py": 1,
 }  # fmt: skip
 """Durations of files that take longer than USUAL, on a computer with two processors. Only their ratio matters."""
 
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={REPORT}", *arguments]
         return subprocess.run(words, check=False).returncode
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    return trio.run(carry_out_all, parts(), (), trio.Semaphore(PARTS), REPORT)
+    return trio.run(carry_out_all, parts(), (), trio.CapacityLimiter(PARTS), REPORT)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from tests import everything
 from tests.__main__ import Run
 
-PART = Run("hil-0", ("hil/test_a.py",))
+PARTS = [Run("hil-0", ("hil/test_a.py",)), Run("hil-1", ("hil/test_b.py",))]
 
 
 @pytest.mark.parametrize(("rooms", "rig"), [(0, 0), (1, 0), (0, 1)])
-async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_no_room_waits(
+async def test_the_rig_waits_for_its_guests_and_gives_its_turns_to_the_rooms(
     rooms: int, rig: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps, ended, built = [], trio.Event(), trio.Event()
+    steps, built, began, over = [], trio.Event(), trio.Event(), trio.Event()
 
     async def build() -> None:
         steps.append("build")
@@ -27,22 +28,24 @@ async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_no_room_
     async def carry_out_all(
         every: list[Run],
         arguments: object,
-        turns: trio.Semaphore,
+        turns: trio.CapacityLimiter,
         report: Path,
-        idle: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
     ) -> int:
-        if every == [PART]:
-            steps.append(f"rig, {turns.value} at a time")
-            ended.set()
-            await turns.acquire()
-            await turns.acquire()
-            steps.append("second turn")
+        if every == PARTS:
+            steps.append(f"rig, {turns.total_tokens} at a time")
+            began.set()
+            await over.wait()
+            for _ in every:
+                ended()
             return rig
-        steps.append("rooms")
+        steps.append(f"rooms, {turns.total_tokens} at a time")
         built.set()
-        await ended.wait()
-        idle()
-        idle()
+        await began.wait()
+        steps.append(f"rooms, {turns.total_tokens} at a time")
+        over.set()
+        await trio.testing.wait_all_tasks_blocked()
+        steps.append(f"rooms, {turns.total_tokens} at a time")
         return rooms
 
     monkeypatch.setattr(everything, "OUTPUT", tmp_path)
@@ -50,13 +53,13 @@ async def test_the_rig_waits_for_its_guests_and_gets_a_second_turn_when_no_room_
         "build_guests": build,
         "carry_out_all": carry_out_all,
         "clear": lambda: None,
-        "parts": lambda: [PART],
+        "parts": lambda: PARTS,
         "rooms_at_once": lambda: 3,
     }.items():
         monkeypatch.setattr(everything, name, replacement)
     assert await everything.main() == max(rooms, rig)
-    assert sorted(steps[:2]) == ["build", "rooms"]
-    assert steps[2:] == ["rig, 1 at a time", "second turn"]
+    assert sorted(steps[:2]) == ["build", "rooms, 3 at a time"]
+    assert steps[2:] == ["rig, 2 at a time", "rooms, 2 at a time", "rooms, 4 at a time"]
 
 
 async def test_guests_that_cannot_be_built_are_reported(

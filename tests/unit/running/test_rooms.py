@@ -97,21 +97,22 @@ async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
     assert "failed:" not in capsys.readouterr().out, "a room without tests is not a failure"
 
 
-async def test_a_run_that_ends_while_no_other_waits_is_announced(place: Path) -> None:
-    every = [Run(f"good-{number}", ("unit/good",)) for number in range(3)]
-    ended = []
+async def test_the_end_of_each_run_is_announced(place: Path) -> None:
+    every = [Run(f"good-{number}", ("unit/good",)) for number in range(2)]
+    statuses = []
 
-    def idle() -> None:
-        ended.append([run.status for run in every])
+    def ended() -> None:
+        statuses.append([run.status for run in every])
 
-    assert await running.carry_out_all(every, ["-q"], trio.Semaphore(1), place / "build" / "all.xml", idle) == 0
-    assert [len([status for status in statuses if status == 0]) for statuses in ended] == [2, 3]
+    turns = trio.CapacityLimiter(1)
+    assert await running.carry_out_all(every, ["-q"], turns, place / "build" / "all.xml", ended) == 0
+    assert statuses == [[0, None], [0, 0]]
 
 
 async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "tests/unit/bad/test_bad.py").write_text("import os\nos._exit(7)\n")
     run = Run("dead", ("unit/bad",))
-    await carry_out(run, [], trio.Semaphore(1))
+    await carry_out(run, [], trio.CapacityLimiter(1))
     assert (run.status, run.good, run.counts) == (7, False, Counter())
     assert "status 7" in capsys.readouterr().out
 
@@ -119,7 +120,7 @@ async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureF
 async def test_a_run_that_waits_for_ever_is_killed(place: Path) -> None:
     (place / "tests/unit/bad/test_bad.py").write_text("import threading\nthreading.Event().wait()\n")
     run = Run("stuck", ("unit/bad",), limit=1.0)
-    await carry_out(run, [], trio.Semaphore(1))
+    await carry_out(run, [], trio.CapacityLimiter(1))
     assert (run.status, run.good) == (running.TIMED_OUT, False)
 
 
