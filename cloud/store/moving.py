@@ -129,7 +129,8 @@ def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, progress: 
         referring = f"SELECT {column}, {', '.join(table.key)} FROM {name} WHERE {column} IS NOT NULL"
         sql.many(f"UPDATE {name} SET {column} = ? WHERE {where}", source.execute(referring).fetchall())
     last = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
-    if table.numbered and last is not None:  # includes deleted rows, so that no number is reused
+    # Includes deleted rows, so that no number is reused; 0 after an INSERT without rows.
+    if table.numbered and last is not None and last[0] > 0:
         sql.row("SELECT setval(pg_get_serial_sequence(?, 'number'), ?) AS last", name, last[0])
     copied = sql.row(f"SELECT COUNT(*) AS count FROM {name}")
     if copied is None or copied["count"] != count:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import trio
 
-from cloud.blobs import sizes
+from cloud.blobs import Blobs, sizes
 from cloud.blobs.folder import FolderBlobs
 from cloud.blobs.s3 import S3Blobs
 from cloud.domain.data import retention
@@ -32,7 +32,7 @@ from cloud.store.sqlite import SqliteStore
 from cloud.values.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.cloud.process import cloud
+from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sealing import SHORT
 from tests.e2e.cloud.test_faults import APP, DATA, SEED, SYNC
 from tests.postgresql import Cluster
@@ -130,7 +130,7 @@ class Truth:
         await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
 
 
-async def _until_it_is_dead(way: Callable[[ApiClient], Awaitable[None]], client: ApiClient) -> None:
+async def until_it_is_dead(way: Callable[[ApiClient], Awaitable[None]], client: ApiClient) -> None:
     try:
         while True:
             await way(client)
@@ -139,8 +139,23 @@ async def _until_it_is_dead(way: Callable[[ApiClient], Awaitable[None]], client:
             raise
 
 
+async def begun(running: CloudProcess, client: ApiClient, period: float = 0.0) -> Truth:
+    """Create a machine whose readings are compared."""
+    robot = await client.call(APP, "", "new_robot", name="r", location=running.facts["location"])
+    (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
+    return Truth(running.key, running.facts["organization"], part["id"], period)
+
+
+async def check_files(store: Store, files: Blobs) -> listed.Stored:
+    """Check that no file is left that nothing names, and none is missing; return the figures of the segments."""
+    figures = await store.read(listed.figures)
+    await sweep(store, files, now() + timedelta(days=30), age=-1)
+    assert set(await sizes(files)) == set(await store.read(lambda sql: listed.blobs_from(sql, "", "~")))
+    return figures
+
+
 @asynccontextmanager
-async def _opened(folder: Path, url: str) -> AsyncIterator[Store]:
+async def opened(folder: Path, url: str) -> AsyncIterator[Store]:
     database: Any = PostgresStore(url, Events()) if url else SqliteStore(folder / "data" / "cloud.db", Events())
     async with database.opened() as store:
         yield store
@@ -183,27 +198,23 @@ async def test_sealed_readings_survive_kill_9(
                 await stack.enter_async_context(cloud(tmp_path / "other", *options, module=MODULE))
             async with running.client(truth.key if truth else None) as client:
                 if truth is None:
-                    robot = await client.call(APP, "", "new_robot", name="r", location=running.facts["location"])
-                    (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
-                    truth = Truth(running.key, running.facts["organization"], part["id"], period)
+                    truth = await begun(running, client, period)
                 await truth.check(client)
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_until_it_is_dead, truth.keep, client)
-                    nursery.start_soon(_until_it_is_dead, truth.add_and_delete, client)
+                    nursery.start_soon(until_it_is_dead, truth.keep, client)
+                    nursery.start_soon(until_it_is_dead, truth.add_and_delete, client)
                     await trio.sleep(chance.uniform(0.3, 2))  # at any moment
                     running.process.kill()
         if period:
-            async with _opened(tmp_path, url) as store:
+            async with opened(tmp_path, url) as store:
                 await store.write(partial(retention.set_days, owner=truth.organization, number=1))
     assert truth is not None
     async with cloud(tmp_path, *options, module=MODULE) as running, running.client(truth.key) as client:
         await truth.check(client)
         if period:
             await truth.until_all_are_gone(client)
-    async with _opened(tmp_path, url) as store, store_of_files.opened() as files:
-        figures = await store.read(listed.figures)
-        await sweep(store, files, now() + timedelta(days=30), age=-1)
-        assert set(await sizes(files)) == set(await store.read(lambda sql: listed.blobs_from(sql, "", "~")))
+    async with opened(tmp_path, url) as store, store_of_files.opened() as files:
+        figures = await check_files(store, files)
     assert bool(figures.segments) is not bool(period)
     assert truth.acknowledged > kills
     print(f"{case}: {kills} kills; {truth.kept} readings kept, {truth.deleted} deleted; {figures}")

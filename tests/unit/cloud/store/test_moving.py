@@ -144,6 +144,16 @@ def test_generated_ids_continue_after_the_highest_ever_used(url: str, file: Path
     assert set(values.values()) == {ROWS + 1}, values
 
 
+def test_a_table_that_never_had_a_row_is_moved_after_an_insert_without_rows(url: str, file: Path) -> None:
+    """SQLite then remembers 0 as the highest number, which no sequence of PostgreSQL can have."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as opened:
+        for table in TABLES.values():
+            if table.numbered:
+                opened.execute(f"INSERT INTO {table.name} SELECT * FROM {table.name}")
+        assert (0,) in opened.execute("SELECT seq FROM sqlite_sequence").fetchall()
+    assert set(move(file, url, nothing).values()) == {0}
+
+
 def test_more_rows_than_one_batch_with_progress(url: str, file: Path) -> None:
     with closing(sqlite3.connect(file)) as opened, opened:
         opened.executemany(
