@@ -40,6 +40,12 @@ class BoardDefinition:
     serial: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()  # sources of the data: kernel files, vendor tables
     unverified: tuple[str, ...] = ()  # facts that were not verified with a primary source
+    _by_name: Mapping[str, BoardPin] = field(init=False, repr=False, compare=False)  # in lower case
+
+    def __post_init__(self) -> None:
+        # In reverse order, so that a name of several pins is that of the first.
+        names = {alias.lower(): pin for pin in reversed(self.pins) for alias in pin.names}
+        object.__setattr__(self, "_by_name", names)
 
     def pin(self, name: str) -> BoardPin:
         """Return the pin with that name, ignoring case.
@@ -47,16 +53,19 @@ class BoardDefinition:
         `pin 11` and `physical 11` mean number 11 of the header; `<chip>:<offset>` means any line of any chip, whether
         it is on the header or not. Raises MachineError: NOT_FOUND with similar names, INVALID for power and ground.
         """
-        pin_name = _NUMBERED.sub("", name.strip(), count=1).lower()
-        for pin in self.pins:
-            if pin_name in (alias.lower() for alias in pin.names):
-                if pin.line is None:
-                    raise MachineError(
-                        f"pin {name} of {self.title} is {pin.note or 'not a line'}",
-                        kind=ErrorKind.INVALID,
-                        remedy=f"use {self._similar(pin_name)}",
-                    )
-                return pin
+        pin_name = name
+        pin = self._by_name.get(name)  # names of most calls are in lower case, and the rest of this takes longer
+        if pin is None:
+            pin_name = _NUMBERED.sub("", name.strip(), count=1).lower()
+            pin = self._by_name.get(pin_name)
+        if pin is not None and pin.line is not None:
+            return pin
+        if pin is not None:
+            raise MachineError(
+                f"pin {name} of {self.title} is {pin.note or 'not a line'}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {self._similar(pin_name)}",
+            )
         if free := _LINE.fullmatch(name.strip()):
             return BoardPin((name.strip(),), Line(free["chip"], int(free["offset"])))
         similar = self._similar(pin_name)
