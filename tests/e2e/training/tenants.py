@@ -2,7 +2,8 @@
 
 First, the jobs of a well-behaved organization are timed in a quiet cloud. Then another organization submits hostile
 archives and scripts, sends calls that are refused, and saves hostile configurations, in a loop. Jobs of the first one
-must start within twice the quiet time, and at least within SLACK, and `/healthz` must answer within MOST.
+must start within twice the quiet time, and at least within SLACK, and `/healthz` must answer within MOST. It is asked
+by another process with higher priority, if this user may have that, because it represents another computer.
 
 Prints the figures. Exit status 1 if a bound was exceeded or the cloud has ended.
 """
@@ -14,6 +15,8 @@ import gzip
 import io
 import json
 import lzma
+import os
+import subprocess
 import sys
 import tarfile
 import time
@@ -43,7 +46,8 @@ SYNC: Final = "viam.app.datasync.v1.DataSyncService"
 TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 QUIET_JOBS: Final = 5
 SLACK: Final = 2.0  # seconds: other programs of the computer delay a start, too
-MOST: Final = 0.25  # seconds for /healthz, as a 95th percentile: this program and its jobs use the same processors
+MOST: Final = 0.25  # seconds for /healthz, as a 99th percentile: hostile jobs use the same processors
+PAUSE: Final = 0.1  # seconds between two requests for /healthz
 ENDED: Final = ("COMPLETED", "FAILED", "CANCELED")
 GOOD: Final = b"""import argparse, os
 parser = argparse.ArgumentParser()
@@ -196,16 +200,32 @@ async def hostile_jobs(tenant: Tenant, figures: Figures) -> None:
                 await tenant.client.call(TRAINING, "", "cancel_training_job", id=job)
 
 
-async def healthy(address: str, figures: Figures) -> None:
-    def look() -> float:
+def watch(address: str) -> None:
+    """Print the seconds of each request for /healthz, without end: in a process of its own, as on another computer."""
+    with suppress(PermissionError):
+        os.nice(-10)
+    while True:
         begin = time.monotonic()
         with urllib.request.urlopen(f"http://{address}/healthz", timeout=60) as answer:
             answer.read()
-        return time.monotonic() - begin
+        print(time.monotonic() - begin, flush=True)
+        time.sleep(PAUSE)
 
-    while True:
-        figures.health.append(await trio.to_thread.run_sync(look))
-        await trio.sleep(0.1)
+
+async def healthy(address: str, figures: Figures) -> None:
+    words = [sys.executable, "-m", "tests.e2e.training.tenants", "--watch", address]
+    process = await trio.lowlevel.open_process(words, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    rest = b""
+    try:
+        async for data in process.stdout:
+            *lines, rest = (rest + data).split(b"\n")
+            figures.health += map(float, lines)
+        figures.wrong.append("the process that watches /healthz has ended")
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
 
 
 async def good_jobs(tenant: Tenant, times: list[float], figures: Figures, most: int, first: int) -> None:
@@ -266,11 +286,13 @@ def _report(figures: Figures) -> int:
     print(f"start of a job, attacked: {len(figures.busy)}, median {part(figures.busy, 0.5):.2f} s, "
           f"95 % {part(figures.busy, 0.95):.2f} s, longest {max(figures.busy, default=0):.2f} s")  # fmt: skip
     print(f"/healthz: {len(figures.health)}, median {part(figures.health, 0.5) * 1000:.0f} ms, "
-          f"95 % {part(figures.health, 0.95) * 1000:.0f} ms, longest {max(figures.health) * 1000:.0f} ms")  # fmt: skip
+          f"95 % {part(figures.health, 0.95) * 1000:.0f} ms, 99 % {part(figures.health, 0.99) * 1000:.0f} ms, "
+          f"longest {max(figures.health) * 1000:.0f} ms, {sum(each > MOST for each in figures.health)} above "
+          f"{MOST * 1000:.0f} ms")  # fmt: skip
     print(f"{figures.attacks} attacks, {figures.refused} calls refused")
     if part(figures.busy, 0.95) > bound:
         figures.wrong.append(f"jobs of the other organization start later than {bound:.1f} s")
-    if part(figures.health, 0.95) > MOST:
+    if part(figures.health, 0.99) > MOST:
         figures.wrong.append(f"/healthz takes more than {MOST} s")
     print("\n".join(figures.wrong) or "nothing wrong")
     return int(bool(figures.wrong))
@@ -281,7 +303,11 @@ def main() -> None:
         "python -m tests.e2e.training.tenants", description=(__doc__ or "").split("\n\n")[1]
     )
     parser.add_argument("--seconds", type=float, default=1800.0)
-    sys.exit(trio.run(run, parser.parse_args().seconds))
+    parser.add_argument("--watch", metavar="ADDRESS", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.watch:
+        watch(arguments.watch)
+    sys.exit(trio.run(run, arguments.seconds))
 
 
 if __name__ == "__main__":
