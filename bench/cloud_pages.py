@@ -24,6 +24,7 @@ import trio
 
 from cloud.domain.configurations import configurations
 from cloud.domain.data import files, readings, sources
+from cloud.domain.data.readings import new_reading
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.triggering import deliveries
@@ -212,7 +213,7 @@ async def fill(cloud: MemoryCloud, amounts: Amounts) -> tuple[str, str]:
         source = sources.source_of(sql, first, "sensor", "climate", "Readings", "{}")
         moments = [now - timedelta(seconds=index) for index in range(amounts.readings)]
         values = [
-            readings.NewReading(moment, moment, {"readings": {"temperature_c": index % 40, "light_lux": index * 1.5}})
+            new_reading(moment, moment, {"readings": {"temperature_c": index % 40, "light_lux": index * 1.5}})
             for index, moment in enumerate(moments)
         ]
         readings.keep(sql, None, source, [], values, now)

@@ -19,7 +19,7 @@ from cloud.blobs import Blobs
 from cloud.commands import signals
 from cloud.commands.signals import SECOND, SENSORS, Pause, sensor_name
 from cloud.domain.data import readings, sources
-from cloud.domain.data.readings import NewReading
+from cloud.domain.data.readings import NewReading, text_of
 from cloud.domain.data.segments import listed, sealing
 from cloud.domain.data.segments.columns import KEYS, Columns, Kind
 from cloud.domain.data.segments.listed import Facts
@@ -170,11 +170,7 @@ async def _sensor(
         progress.segments += 1
     for places in _batches(range(old, len(times)), TOGETHER):
         new = [
-            NewReading(
-                moment_of(times[place]),
-                moment_of(times[place]),
-                {"readings": {key: column[place] for key, column in values.items()}},
-            )
+            (times[place], times[place], text_of({"readings": {key: column[place] for key, column in values.items()}}))
             for place in places
         ]
         await store.write(partial(_keep, source=source, new=new, now=now))

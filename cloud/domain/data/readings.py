@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,20 +22,20 @@ REMEMBERED: Final = timedelta(days=30)  # how long repetitions of an upload are 
 AT_ONCE: Final = 5000  # readings or upload records that one transaction deletes; others wait in the meantime
 
 
-@dataclass(frozen=True)
-class NewReading:
-    """A reading to be stored; `data` is as the machine sent it."""
+NewReading: TypeAlias = tuple[int, int, str]
+"""A reading to be stored: stored forms of the times of request and receipt, and its data as `text_of` writes them."""
 
-    requested: datetime
-    received: datetime
-    data: Mapping[str, Any]
 
-    @cached_property
-    def text(self) -> str:
-        """`data` in its stored form: JSON, identical for equal data."""
-        text = _encode(self.data).decode()
-        # JSON has no NaN or infinity; Python's own encoder writes them anyway, and its decoder reads them.
-        return json.dumps(self.data, ensure_ascii=False, sort_keys=True) if "null" in text else text
+def new_reading(requested: datetime, received: datetime, data: Mapping[str, Any]) -> NewReading:
+    """Return a new reading with data as a machine has sent them."""
+    return stored(requested), stored(received), text_of(data)
+
+
+def text_of(data: Mapping[str, Any]) -> str:
+    """Return data that a machine has sent in their stored form: JSON, identical for equal data."""
+    text = _encode(data).decode()
+    # JSON has no NaN or infinity; Python's own encoder writes them anyway, and its decoder reads them.
+    return json.dumps(data, ensure_ascii=False, sort_keys=True) if "null" in text else text
 
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
@@ -88,7 +87,7 @@ def keep(
     number = number_of(sql, source, tags)
     sql.many(
         "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
-        [(number, stored(reading.requested), stored(reading.received), synced, reading.text) for reading in readings],
+        [(number, requested, received, synced, text) for requested, received, text in readings],
     )
     sql.notify("data", source.part_id)
     return subject, True

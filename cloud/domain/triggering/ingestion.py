@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
+import msgspec
+
+from cloud.domain.data.readings import NewReading
 from cloud.domain.triggering.configured import DATA, listens
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql
-from cloud.values.times import now
+from cloud.values.times import moment_of, now
 from triggers.events import Ingested, Reading
 
-__all__ = ["Ingestion", "Reading", "ingested"]
+_NOT_FINITE: Final = re.compile("NaN|Infinity")  # as the text of a reading has such numbers, and JSON does not
+
+__all__ = ["Ingestion", "ingested"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class Ingestion:
     file_id: str
     first: datetime  # when the machine, or else the cloud, received its earliest piece
     last: datetime
-    readings: tuple[Reading, ...] = ()
+    readings: Sequence[NewReading] = ()
 
 
 def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
@@ -40,6 +49,13 @@ def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
             what.file_id,
             what.first,
             what.last,
-            what.readings,
+            tuple(map(_event, what.readings)),
         )
         enqueue(sql, what.part, event, at or now())
+
+
+def _event(reading: NewReading) -> Reading:
+    """Return a reading for the queue, where its text is copied unless JSON does not allow it."""
+    requested, received, text = reading
+    data: Any = json.loads(text) if _NOT_FINITE.search(text) else msgspec.Raw(text.encode())
+    return Reading(moment_of(requested), moment_of(received), data)

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from contextlib import aclosing
 from datetime import datetime
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 import structlog
@@ -23,12 +24,13 @@ from cloud.domain.data.readings import NewReading
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
+from cloud.services.data.contents import Captured, Contents
 from cloud.store.sql import Sql
 from cloud.values.author import PART
-from cloud.values.times import stored
+from cloud.values.times import moment_of, stored
 from schema.data.annotations import Annotation, mended
 from schema.errors import ErrorKind, MachineError
 
@@ -48,17 +50,18 @@ BEGINNING: Final = 16  # bytes needed to detect the type of content
 class DataSyncService(Service):
     """An upload, by a machine or with an owner's key of its organization."""
 
-    async def data_capture_upload(
-        self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
-    ) -> m.Uploaded:
+    async def data_capture_upload(self, metadata: m.UploadMetadata, sensor_contents: Contents) -> m.Uploaded:
         """Store captured items: either only readings or only contents of files."""
         problem = _shape_error(metadata, sensor_contents)
-        if problem is None and sensor_contents[0].binary is None:
-            return await self._keep_readings(metadata, sensor_contents)
+        if problem is None and sensor_contents.readings:
+            return await self._keep_readings(metadata, sensor_contents.readings)
         await self._require_machine(metadata)
         if problem is not None:
             raise problem
-        ids = [await self._keep_file(metadata, item.metadata, _single(item.binary or b"")) for item in sensor_contents]
+        ids = [
+            await self._keep_file(metadata, item.metadata, _single(item.binary or b""))
+            for item in sensor_contents.items
+        ]
         return m.Uploaded(ids[0], ids[0])
 
     async def file_upload(
@@ -112,7 +115,7 @@ class DataSyncService(Service):
     async def _require_machine(self, metadata: m.UploadMetadata) -> None:
         await self.read(lambda sql: self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id))
 
-    async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
+    async def _keep_readings(self, metadata: m.UploadMetadata, captured: Sequence[Captured]) -> m.Uploaded:
         """Store readings; the permission check is in the same transaction."""
         now, tags, parameters = self.now(), sources.usable_tags(metadata.tags), plain(metadata.method_parameters)
         if metadata.dataset_ids and not self._by_machine:
@@ -122,10 +125,10 @@ class DataSyncService(Service):
         origin = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
 
         def prepare() -> tuple[list[NewReading], str | None]:
-            new_readings = [NewReading(*_times(item.metadata, now), item.struct or {}) for item in contents]
-            has_time = any(item.metadata is not None and item.metadata.time_requested is not None for item in contents)
-            rows = [[stored(item.requested), stored(item.received), item.text] for item in new_readings]
-            return new_readings, _key(metadata.part_id, *origin, parameters, tags, rows) if has_time else None
+            new_readings = _dated(captured, stored(now))
+            has_time = any(requested is not None for requested, _, _ in captured)
+            parts = (metadata.part_id, *origin, parameters, tags)
+            return new_readings, _key(*parts, new_readings=new_readings) if has_time else None
 
         new_readings, key = await self.offload(self.request.call.size if self.request is not None else 0, prepare)
         kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
@@ -135,8 +138,9 @@ class DataSyncService(Service):
             source = _source(sql, metadata, parameters)
             subject, new = readings.keep(sql, key, source, tags, new_readings, now)
             if new:
-                triggering = tuple(Reading(item.requested, item.received, item.data) for item in new_readings)
-                ingested(sql, _ingestion(source, kind, subject, triggering, [item.received for item in new_readings]))
+                times = [received for _, received, _ in new_readings]
+                span = moment_of(min(times)), moment_of(max(times))
+                ingested(sql, _ingestion(source, kind, subject, *span, new_readings))
             return subject
 
         return m.Uploaded(await self.write(work), "")
@@ -176,7 +180,7 @@ class DataSyncService(Service):
                 datasets.add(sql, dataset, [subject])
             if new:
                 _annotate(sql, subject, sensor)
-                ingested(sql, _ingestion(source, kind, subject, (), [received]))
+                ingested(sql, _ingestion(source, kind, subject, received, received))
             return subject, new
 
         return await self._store(work, blob)
@@ -240,12 +244,12 @@ async def _single(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def _shape_error(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> MachineError | None:
+def _shape_error(metadata: m.UploadMetadata, contents: Contents) -> MachineError | None:
     """Return the error of an upload of wrong shape, or None."""
-    if not contents:
+    if not contents.items and not contents.readings:
         return MachineError("the upload is empty", kind=ErrorKind.INVALID, remedy="send sensor_contents")
-    binary = sum(item.binary is not None for item in contents)
-    if binary not in (0, len(contents)) or metadata.type is m.DataType.FILE:
+    binary = sum(item.binary is not None for item in contents.items)
+    if binary != len(contents.items) or metadata.type is m.DataType.FILE:
         return MachineError(
             "readings and files cannot be in one upload",
             kind=ErrorKind.INVALID,
@@ -271,12 +275,28 @@ def _times(sensor: m.SensorMetadata | None, now: datetime) -> tuple[datetime, da
     return requested or received or now, received or requested or now
 
 
+def _dated(captured: Iterable[Captured], now: int) -> list[NewReading]:
+    """Return readings with both times; see `_times`."""
+    return [
+        (
+            requested if requested is not None else received if received is not None else now,
+            received if received is not None else requested if requested is not None else now,
+            text,
+        )
+        for requested, received, text in captured
+    ]
+
+
 def _ingestion(
-    source: sources.Source, kind: str, subject: str, readings: tuple[Reading, ...], all_times: Iterable[datetime]
+    source: sources.Source,
+    kind: str,
+    subject: str,
+    first: datetime,
+    last: datetime,
+    new_readings: Sequence[NewReading] = (),
 ) -> Ingestion:
-    times = list(all_times)
     origin = (source.part_id, source.component_type, source.component, source.method)
-    return Ingestion(*origin, kind, subject, min(times), max(times), readings)
+    return Ingestion(*origin, kind, subject, first, last, new_readings)
 
 
 def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
@@ -303,22 +323,17 @@ def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
         )
 
 
-def _key(*parts: Any) -> str:
-    """Return the digest of `parts` as JSON, encoded in batches because a list may have all readings of an upload."""
-    digest = sha256(b"[")
-    for number, part in enumerate(parts):
-        digest.update(b", " if number else b"")
-        if isinstance(part, list):
-            digest.update(b"[")
-            for start in range(0, len(part), TOGETHER):
-                digest.update(b", " if start else b"")
-                digest.update(_dumped(part[start : start + TOGETHER])[1:-1])
-            digest.update(b"]")
-        else:
-            digest.update(_dumped(part))
+def _key(*parts: Any, new_readings: Sequence[NewReading] | None = None) -> str:
+    """Return the digest of `parts` and readings as one JSON list. Keys that are stored depend on each of its bytes."""
+    digest = sha256(json.dumps(parts, sort_keys=True, default=str)[:-1].encode())
+    if new_readings is not None:
+        digest.update(b", [")
+        for start in range(0, len(new_readings), TOGETHER):
+            rows = [
+                f"[{requested}, {received}, {encode_basestring_ascii(text)}]"
+                for requested, received, text in new_readings[start : start + TOGETHER]
+            ]
+            digest.update(f"{', ' if start else ''}{', '.join(rows)}".encode())
+        digest.update(b"]")
     digest.update(b"]")
     return digest.hexdigest()
-
-
-def _dumped(part: Any) -> bytes:
-    return json.dumps(part, sort_keys=True, default=str).encode()

@@ -2,6 +2,9 @@
 
 A reader is built once for each descriptor and hint. An absent field becomes None if the hint allows it. Otherwise the
 default of the parameter or class applies or, without a default, the field is read as an empty value.
+
+A class with an attribute ITEM, which is the class of one item, can read a repeated field by itself: its class method
+`read` is called with the messages and with the reader of a single one. It adds the index to the path of a FitError.
 """
 
 from __future__ import annotations
@@ -117,7 +120,11 @@ def field_reader(field: FieldDescriptor, hint: Hint = ANY) -> Reader:
     if is_map(field):
         return _map_reader(get, message_type(field).fields[1], hint.value or ANY)
     if field.is_repeated:
-        return _list_reader(get, _item_reader(field, hint.item or ANY))
+        read_item = _item_reader(field, hint.item or ANY)
+        if (cls := hint.cls) is not None and read_item is not None:
+            read_all, convert = cls.read, read_item  # type: ignore[attr-defined]
+            return lambda message: read_all(get(message), convert)
+        return _list_reader(get, read_item)
     read = _item_reader(field, hint)
     return get if read is None else lambda message: read(get(message))
 

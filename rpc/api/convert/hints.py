@@ -21,7 +21,7 @@ _STREAMS: Final = (abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 class Hint:
     """Parsed type hint. Without class, item, value and stream, the natural Python type is used."""
 
-    cls: type | None = None  # a dataclass, an enum or a plain type
+    cls: type | None = None  # a dataclass, an enum, a plain type, or with `item` a class that reads a repeated field
     item: Hint | None = None  # item type of a sequence
     value: Hint | None = None  # value type of a mapping
     stream: Hint | None = None  # item type of an async iterator
@@ -60,7 +60,7 @@ def parse(hint: Any) -> Hint:
     if base in _STREAMS:
         return Hint(stream=first)
     if isinstance(base, type):
-        return Hint(cls=base)
+        return Hint(cls=base, item=parse(item) if (item := getattr(base, "ITEM", None)) is not None else None)
     raise TypeError(f"no message can be converted to {hint!r}")
 
 

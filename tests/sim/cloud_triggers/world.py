@@ -14,13 +14,14 @@ from typing import Any, Final, TypeVar
 import trio
 
 from cloud.domain.configurations import configurations
+from cloud.domain.data.readings import new_reading
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.evaluation import evaluate
 from cloud.domain.triggering.hourly import watch
-from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.domain.triggering.outbox import Outbox
 from cloud.domain.triggering.presence import Watch
 from cloud.store.events import Events
@@ -233,7 +234,7 @@ class World:
             micros = (now - START) // timedelta(microseconds=1)
             sql.run("INSERT INTO uploads VALUES (?, ?, ?, ?)", number, part, micros, celsius)
             data = {"readings": {"celsius": celsius, "number": number}}
-            came = (Reading(now, now, data),)
+            came = (new_reading(now, now, data),)
             ingested(sql, Ingestion(part, "sensor", "oven", "Readings", "tabular", str(number), now, now, came), now)
 
         await self.ask(work)

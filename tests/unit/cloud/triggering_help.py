@@ -11,10 +11,11 @@ from typing import Any
 
 import trio
 
+from cloud.domain.data.readings import new_reading
 from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.evaluation import evaluate_some
-from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.domain.triggering.outbox import Outbox
 from cloud.server.memory import ROBOT, MemoryCloud
 from cloud.store.sql import Sql
@@ -56,7 +57,7 @@ async def configure(cloud: MemoryCloud, part: str, *triggers: Mapping[str, Any])
 async def upload(cloud: MemoryCloud, part: str, *celsius: float, data_type: str = "tabular") -> None:
     """Upload readings of the component `oven` in one request."""
     now = cloud.cloud.clock()
-    came = tuple(Reading(now, now, {"readings": {"celsius": temperature}}) for temperature in celsius)
+    came = tuple(new_reading(now, now, {"readings": {"celsius": temperature}}) for temperature in celsius)
     what = Ingestion(part, "sensor", "oven", "Readings", data_type, "file-1", now, now, came)
     await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.domain.data.readings import NewReading
+from cloud.domain.data.readings import text_of
 from cloud.domain.data.segments import columns as module
 from cloud.domain.data.segments.columns import KEYS, Kind, Row, columns_of
 from cloud.domain.data.segments.parquet import read, written
-from tests.unit.cloud.captured import START
 
 LEAVES = st.one_of(
     st.floats(), st.booleans(), st.text(max_size=5), st.none(), st.integers(), st.lists(st.floats(), max_size=2)
@@ -27,7 +26,7 @@ DATA = st.dictionaries(NAMES, st.one_of(LEAVES, st.dictionaries(NAMES, LEAVES, m
 def rows(*data: Any) -> list[Row]:
     """Return readings with the texts in which they are stored."""
     return [
-        Row(number % 3, 1000 - number // 2, 2000 + number, 3000, number, NewReading(START, START, each).text)
+        Row(number % 3, 1000 - number // 2, 2000 + number, 3000, number, text_of(each))
         for number, each in enumerate(data)
     ]
 

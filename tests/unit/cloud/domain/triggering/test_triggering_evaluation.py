@@ -14,13 +14,14 @@ import pytest
 import trio
 
 from cloud.domain.configurations import configurations
+from cloud.domain.data.readings import new_reading
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.triggering import deliveries, queue
 from cloud.domain.triggering.configured import listens
 from cloud.domain.triggering.evaluation import evaluate, evaluate_many, evaluate_some
 from cloud.domain.triggering.hourly import INTERVAL, check
-from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -286,7 +287,7 @@ async def test_expensive_expressions_are_abandoned_without_delaying_others(
     await configure(cloud, part, hog, tabular("all", webhook("https://a.test/")))
     await configure(cloud, other, tabular("all"))
     now = cloud.cloud.clock()
-    text = Reading(now, now, {"readings": {"text": "a" * 8000}})
+    text = new_reading(now, now, {"readings": {"text": "a" * 8000}})
     what = Ingestion(part, "sensor", "oven", "Readings", "tabular", "f", now, now, (text,) * 50)
     for _ in range(2):
         await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))

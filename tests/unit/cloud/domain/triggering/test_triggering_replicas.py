@@ -7,11 +7,12 @@ import json
 import trio
 
 from cloud.domain.configurations import configurations
+from cloud.domain.data.readings import new_reading
 from cloud.domain.machines import machines
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.triggering import deliveries, queue
 from cloud.domain.triggering.evaluation import evaluate
-from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
+from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.domain.triggering.outbox import Outbox
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
@@ -53,7 +54,7 @@ async def test_replicas_evaluate_and_send_every_event_once_in_order(postgresql: 
 
         async def upload(part: str, number: int) -> None:
             moment = now()
-            came = (Reading(moment, moment, {"readings": {"number": number}}),)
+            came = (new_reading(moment, moment, {"readings": {"number": number}}),)
             what = Ingestion(part, "sensor", "a", "Readings", "tabular", str(number), moment, moment, came)
             await (left, right)[number % 2].write(lambda sql: ingested(sql, what))
 

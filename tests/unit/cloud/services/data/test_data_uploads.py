@@ -11,6 +11,7 @@ import pytest
 
 from cloud.domain.data import readings
 from cloud.domain.data.media import EXTENSIONS, TYPES, UNKNOWN, extension_of, mime_of
+from cloud.domain.data.readings import new_reading
 from cloud.domain.triggering import ingestion
 from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import UploadLimits
@@ -89,9 +90,9 @@ async def test_triggers_get_the_times_of_the_first_and_last_reading(up: Uploads,
     (what,) = ingested
     assert (what.part, what.component_type, what.component_name, what.method) == (up.part, "sensor", "s", "Readings")
     assert (what.data_type, what.file_id, what.first, what.last) == ("tabular", subject, at(2.5), at(5.5))
-    assert [(reading.requested, reading.received, reading.data) for reading in what.readings] == [
-        (at(5), at(5.5), {"x": 1.0}),
-        (at(2), at(2.5), {"x": 2.0}),
+    assert [*what.readings] == [
+        new_reading(at(5), at(5.5), {"x": 1.0}),
+        new_reading(at(2), at(2.5), {"x": 2.0}),
     ]
 
 
@@ -396,8 +397,11 @@ async def test_many_values_are_processed_in_the_workroom_and_files_are_not(
 
 def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:
     for count in (0, 1, 100, 101, 350):
-        parts = ("a", {"b": 1, "a": None}, [["x", "ü", number] for number in range(count)])
-        assert datasync._key(*parts) == sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        parts = ("a", {"b": 1, "a": None}, ["t"])
+        rows = [(number, number + 1, f'{{"x":{number}.5,"ü":"\\"😀\x7f"}}') for number in range(count)]
+        expected = sha256(json.dumps([*parts, rows], sort_keys=True).encode()).hexdigest()
+        assert datasync._key(*parts, new_readings=rows) == expected
+    assert datasync._key("a", ["b"], 1) == sha256(b'["a", ["b"], 1]').hexdigest()
 
 
 async def test_an_upload_of_too_many_readings_is_refused_before_it_is_read(
