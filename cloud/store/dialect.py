@@ -54,7 +54,12 @@ class ManyRows:
 
     def of(self, count: int) -> str:
         """Return the statement for `count` rows."""
-        return f"{self.before}{', '.join([self.row] * count)}{self.after}"
+        return _of(self, count)
+
+
+@lru_cache(maxsize=256)
+def _of(many: ManyRows, count: int) -> str:
+    return f"{many.before}{', '.join([many.row] * count)}{many.after}"
 
 
 @lru_cache(maxsize=256)

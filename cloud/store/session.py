@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
-from cloud.store.sql import Conflict, Row, Value, Work, continued_after_conflict
+from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
@@ -237,17 +237,20 @@ class PostgresHandle:
         self._connection = connection
         self._channel = channel_name
         self._replica = replica
+        self._first_rows = FirstRows()
         self.contested = False
         self.events: dict[tuple[str, str], None] = {}
 
     def run(self, statement: str, *parameters: Value) -> int:
         """See Sql."""
+        self._first_rows.before(statement)
         with self._executing():
             count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
             return count
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """See Sql."""
+        self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.cursor()
             if (split := of_many(statement)) is None:
@@ -259,6 +262,7 @@ class PostgresHandle:
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """See Sql."""
+        self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.execute(numbered(statement), plain(parameters))
             rows: list[Row] = cursor.fetchall()
@@ -268,8 +272,12 @@ class PostgresHandle:
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
         """See Sql."""
-        rows = self.rows(statement, *parameters)
-        return rows[0] if rows else None
+
+        def first() -> Row | None:
+            rows = self.rows(statement, *parameters)
+            return rows[0] if rows else None
+
+        return self._first_rows.of(statement, parameters, first)
 
     def in_turn(self, subject: str) -> None:
         """See Sql."""

@@ -90,6 +90,28 @@ class Store(Protocol):
         ...
 
 
+class FirstRows:
+    """First rows of queries that a transaction has made, until it changes anything: it sees a single snapshot."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {}
+
+    def before(self, statement: str) -> None:
+        """Forget all rows and remember no further ones if a statement may change something."""
+        if self._rows is not None and not statement.lstrip().startswith("SELECT"):
+            self._rows = None
+
+    def of(self, statement: str, parameters: tuple[Value, ...], execute: Callable[[], Row | None]) -> Row | None:
+        """Return the first row of a statement, by `execute` unless it is remembered."""
+        self.before(statement)
+        if self._rows is None:
+            return execute()
+        key = statement, parameters
+        if key not in self._rows:
+            self._rows[key] = execute()
+        return self._rows[key]
+
+
 def inserted(sql: Sql, table: str, row: Mapping[str, Value]) -> None:
     """Insert `row`, a mapping from columns to values."""
     columns = ", ".join(row)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,9 +21,10 @@ import structlog
 import trio
 
 from cloud.store import soundness
+from cloud.store.dialect import of_many
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
-from cloud.store.sql import Conflict, Row, Value, Work, continued_after_conflict
+from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
 from cloud.work.slots import Line
@@ -40,6 +42,7 @@ LOG: Final = 1000 * PAGE
 READERS: Final = 3  # reader threads: a long read does not block other readers
 EACH: Final = 2  # reader threads for one organization
 SHARED: Final = 1  # reader threads for one organization while others read too: Python runs one thread at a time
+BATCH: Final = 100  # rows in one INSERT: a statement has at most 32,766 parameters
 GROUP: Final = 256  # maximum number of writes that share a commit
 HOLD: Final = 0.01  # seconds after which no further write joins a commit, which delays those in it
 
@@ -64,28 +67,37 @@ class SqliteHandle:
 
     skip_locked = ""
 
-    def __init__(self, connection: sqlite3.Connection, *, reading: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._ended = False
-        self._row_cache: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {} if reading else None
+        self._first_rows = FirstRows()
         self.events: list[tuple[str, str]] = []
         self.written = 0  # estimated bytes
 
     def run(self, statement: str, *parameters: Value) -> int:
         """See Sql."""
         self._count(parameters)
+        self._first_rows.before(statement)
         with self._executing():
             return self._connection.execute(statement, parameters).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """See Sql."""
-        for row in rows:
-            self._count(row)
+        split = of_many(statement)
+        self._first_rows.before(statement)
         with self._executing():
-            self._connection.executemany(statement, rows)
+            for start in range(0, len(rows), BATCH):
+                batch = rows[start : start + BATCH]
+                values = [*chain.from_iterable(batch)]
+                self._count(values, len(batch))
+                if split is None:
+                    self._connection.executemany(statement, batch)
+                else:  # between the rows of one statement, Python does not change threads
+                    self._connection.execute(split.of(len(batch)), values)
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """See Sql."""
+        self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.execute(statement, parameters)
             names = [column[0] for column in cursor.description]
@@ -95,24 +107,20 @@ class SqliteHandle:
         """See Sql. Nothing to do, because a single thread writes."""
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """See Sql. Read-only transactions cache rows, because they see a single snapshot."""
-        if self._row_cache is None:
-            return self._first(statement, parameters)
-        key = statement, parameters
-        if key not in self._row_cache:
-            self._row_cache[key] = self._first(statement, parameters)
-        return self._row_cache[key]
+        """See Sql."""
 
-    def _first(self, statement: str, parameters: tuple[Value, ...]) -> Row | None:
-        with self._executing():
-            cursor = self._connection.execute(statement, parameters)
-            values = cursor.fetchone()
-            return (
-                None if values is None else dict(zip((column[0] for column in cursor.description), values, strict=True))
-            )
+        def first() -> Row | None:
+            with self._executing():
+                cursor = self._connection.execute(statement, parameters)
+                values = cursor.fetchone()
+                return (
+                    None if values is None else dict(zip([each[0] for each in cursor.description], values, strict=True))
+                )
 
-    def _count(self, values: Sequence[Value]) -> None:
-        self.written += PAGE + sum(len(value) for value in values if isinstance(value, (str, bytes)))
+        return self._first_rows.of(statement, parameters, first)
+
+    def _count(self, values: Sequence[Value], rows: int = 1) -> None:
+        self.written += rows * PAGE + sum([len(value) for value in values if isinstance(value, (str, bytes))])
 
     def notify(self, topic: str, subject: str) -> None:
         """See Sql."""
@@ -374,7 +382,7 @@ def opened_exclusively(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
 def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
-        result: T = SqliteHandle(connection, reading=True).result(work)
+        result: T = SqliteHandle(connection).result(work)
         return result
     finally:
         if connection.in_transaction:
