@@ -154,8 +154,13 @@ class Bench:
         rate = result["calls"] * each / result["seconds"]
         comparison = ""
         if kind != "config":
-            alone = bare(self.database.url, self.folder, kind, each, min(1.0, seconds / 2))
-            comparison = f"{rate / alone:.2f} of {alone:,.0f}/s"
+            server = self.database.used()
+            alone = bare(self.database.url, self.folder, kind, each, max(1.0, seconds / 2))
+            bare_call = (alone.used + self.database.used() - server) / alone.transactions
+            comparison = (
+                f"{rate / alone.rows:.2f} of {alone.rows:,.0f}/s, {bare_call * result['calls'] / used:.2f} of it by "
+                f"processor time ({1e3 * bare_call:.2f} ms a call)"
+            )
         spread = f"{result['least']}..{result['most']}"  # fewest and most calls of a machine
         call = f"{1e3 * used / result['calls']:.2f} ms" if result["calls"] else "-"
         cells = (

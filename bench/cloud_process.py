@@ -6,7 +6,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,10 @@ class Database:
     url: str = ""
     others: list[psutil.Process] = field(default_factory=list)
 
+    def used(self) -> float:
+        """Return the processor time of the database server in seconds."""
+        return used_by([*self.others, *(child for other in self.others for child in other.children())])
+
     def waiting(self, folder: Path) -> int:
         """Return the number of events that triggers have not evaluated yet."""
         statement = "SELECT COUNT(*) FROM trigger_events"
@@ -41,6 +45,18 @@ class Database:
             return int(file.execute(statement).fetchone()[0])
         finally:
             file.close()
+
+
+def used_by(processes: Iterable[psutil.Process]) -> float:
+    """Return the processor time of those processes that still run, in seconds."""
+    seconds = 0.0
+    for each in processes:
+        try:
+            times = each.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        seconds += times.user + times.system
+    return seconds
 
 
 @contextmanager
@@ -146,15 +162,7 @@ class Cost:
         self._begin = self._used(), time.perf_counter()
 
     def _used(self) -> float:
-        seconds = 0.0
-        others = self._database.others
-        for counted_process in [self._cloud, *others, *(child for other in others for child in other.children())]:
-            try:
-                times = counted_process.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            seconds += times.user + times.system
-        return seconds
+        return used_by([self._cloud]) + self._database.used()
 
     def seconds(self) -> float:
         """Return the processor time of the cloud and its database."""
