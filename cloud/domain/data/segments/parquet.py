@@ -62,8 +62,7 @@ def written(columns: Columns, ids: Sequence[int]) -> tuple[bytes, list[Summary]]
 
 def read(content: bytes) -> Columns:
     """Return the columns of a segment. UNSUPPORTED without pyarrow."""
-    _, parquet = _libraries()
-    return _columns(parquet.read_table(io.BytesIO(content)))
+    return _columns(_opened(content).read())
 
 
 def between(
@@ -73,36 +72,53 @@ def between(
 
     With `most`, the first ones, or with `newest` the last ones. Only row groups that have some are read.
     """
-    _, parquet = _libraries()
-    file = parquet.ParquetFile(io.BytesIO(content))
+    file = _opened(content)
     rows: list[Row] = []
     groups = list(_groups(file, low, high))
     for group in reversed(groups) if newest else groups:
-        columns = _part(file.read_row_group(group), low, high, None if most is None else most - len(rows), newest)
-        part = list(columns.rows())
+        start, end = _bounds(_Positions(file, group), low, high)
+        if start == end:
+            continue
+        if most is not None and end - start > most - len(rows):
+            left = most - len(rows)
+            start, end = (end - left, end) if newest else (start, start + left)
+        table = file.read_row_group(group, use_threads=False)
+        part = list(_columns(table.slice(start, end - start)).rows())
         rows = part + rows if newest else rows + part
         if most is not None and len(rows) >= most:
             break
     return rows
 
 
+def counted(content: bytes, low: Position | None, high: Position | None) -> int:
+    """Return how many readings of a segment of one source are after `low` and before `high`."""
+    file = _opened(content)
+    bounds = (_bounds(_Positions(file, group), low, high) for group in _groups(file, low, high))
+    return sum(end - start for start, end in bounds)
+
+
 def firsts(content: bytes, low: Position | None, high: Position | None, origin: int, step: int) -> list[Row]:
     """Return the first reading of each step of time, counted from `origin`, of those after `low` and before `high`."""
-    _, parquet = _libraries()
-    file = parquet.ParquetFile(io.BytesIO(content))
+    file = _opened(content)
     chosen: dict[int, Row] = {}
     for group in _groups(file, low, high):
-        table = file.read_row_group(group)
-        positions = _positions(table)
+        positions = _Positions(file, group)
         start, end = _bounds(positions, low, high)
-        places: list[int] = []
-        while start < end:
-            part = (positions[start][0] - origin) // step
-            places.append(start)
-            start = bisect_left(positions, (origin + (part + 1) * step, -1), start, end)
-        for row in _columns(table.take(places)).rows():
-            chosen.setdefault((row.requested - origin) // step, row)
+        places, before = [], None
+        for place, moment in enumerate(positions.moments.slice(start, end - start).to_pylist(), start):
+            part = (moment - origin) // step
+            if part != before:
+                places.append(place)
+                before = part
+        if places:
+            for row in _columns(file.read_row_group(group, use_threads=False).take(places)).rows():
+                chosen.setdefault((row.requested - origin) // step, row)
     return list(chosen.values())
+
+
+def _opened(content: bytes) -> Any:
+    arrow, parquet = _libraries()
+    return parquet.ParquetFile(arrow.BufferReader(content))  # without calls of Python for each read
 
 
 def _groups(file: Any, low: Position | None, high: Position | None) -> Iterator[int]:
@@ -114,20 +130,24 @@ def _groups(file: Any, low: Position | None, high: Position | None) -> Iterator[
             yield group
 
 
-def _positions(table: Any) -> list[Position]:
-    return list(zip(table.column("requested").to_pylist(), table.column("number").to_pylist(), strict=True))
+class _Positions(Sequence[Position]):
+    """Positions of the readings in a row group, of which only those that are asked for become Python objects."""
+
+    def __init__(self, file: Any, group: int) -> None:
+        table = file.read_row_group(group, columns=["requested", "number"], use_threads=False)
+        self.moments = table.column("requested")
+        self._numbers = table.column("number")
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.moments[place].as_py(), self._numbers[place].as_py()
 
 
-def _bounds(positions: list[Position], low: Position | None, high: Position | None) -> tuple[int, int]:
+def _bounds(positions: _Positions, low: Position | None, high: Position | None) -> tuple[int, int]:
     start = 0 if low is None else bisect_right(positions, low)
     return start, len(positions) if high is None else max(start, bisect_left(positions, high))
-
-
-def _part(table: Any, low: Position | None, high: Position | None, most: int | None, newest: bool) -> Columns:
-    start, end = _bounds(_positions(table), low, high)
-    if most is not None and end - start > most:
-        start, end = (end - most, end) if newest else (start, start + most)
-    return _columns(table.slice(start, end - start))
 
 
 def _columns(table: Any) -> Columns:

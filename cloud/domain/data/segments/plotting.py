@@ -160,13 +160,12 @@ async def _source(
     count = sum(segment.count for segment in inside) + len(part.rows.readings)
     sampled = part.rows.sampled or count > most
     for segment in () if sampled else partly:
-        rows += await files.rows(segment, within, most + 1 - count)
-        sampled = count + len(rows) > most
+        count += await files.count(segment, within)
+        sampled = count > most
         if sampled:
-            rows = []
             break
     if not sampled:
-        for segment in inside:
+        for segment in part.segments:
             rows += await files.rows(segment, within)
         whole: SourceReadings = await files.run(partial(_complete, part, chosen, rows))
         return whole

@@ -8,7 +8,7 @@ same in a row and in a segment, so pages continue whatever is sealed between the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments.columns import Row
 from cloud.domain.data.segments.contents import Contents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
-from cloud.domain.data.segments.parquet import Position, between
+from cloud.domain.data.segments.parquet import Position, between, counted
 from cloud.domain.data.segments.sealing import Run, Transactions, missing_file
 from cloud.domain.data.sources import Source, by_numbers, tags_of
 from cloud.store.sql import Sql, Value
@@ -61,6 +61,12 @@ class Files:
         content = await self.content(segment, of)
         rows: list[Row] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
         return rows
+
+    async def count(self, segment: Segment, within: Range) -> int:
+        """Return the number of readings of a segment in a range; UNAVAILABLE if its file cannot be read."""
+        content = await self.content(segment)
+        count: int = await self.run(partial(counted, content, within.low, within.high))
+        return count
 
     async def content(self, segment: Segment, of: str = "a source") -> bytes:
         """Return the file of a segment; UNAVAILABLE if it cannot be read."""
@@ -107,13 +113,10 @@ class Readings:
             full = len(merged) == page.rows
             if full and not _contributes(segment, merged[-1][0], listed, page):
                 continue
-            source = listed.sources[segment.source]
-            merged += (
-                ((row.requested, row.number), row)
-                for row in await self.files.rows(
-                    segment, listed.within, page.rows, newest=page.descending, of=_name(source)
-                )
-            )
+            within = _before(merged[-1][0], listed.within, page) if full else listed.within
+            name = _name(listed.sources[segment.source])
+            rows = await self.files.rows(segment, within, page.rows, newest=page.descending, of=name)
+            merged += (((row.requested, row.number), row) for row in rows)
             merged.sort(key=lambda entry: entry[0], reverse=page.descending)
             del merged[page.rows :]
         return [entry if isinstance(entry, ReadingRecord) else _record(entry, listed) for _, entry in merged]
@@ -157,6 +160,11 @@ def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | No
 def _contributes(segment: Segment, last: Position, listed: _Listed, page: Page) -> bool:
     """Return whether a segment may have readings before the last one of a full page."""
     return segment.last > last if page.descending else segment.first < last
+
+
+def _before(last: Position, within: Range, page: Page) -> Range:
+    """Return the range of the readings that come before the last one of a full page."""
+    return replace(within, low=last) if page.descending else replace(within, high=last)
 
 
 def _listed(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page, records: Sequence[ReadingRecord]) -> _Listed:
