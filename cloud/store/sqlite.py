@@ -101,7 +101,7 @@ class SqliteHandle:
         with self._executing():
             cursor = self._connection.execute(statement, parameters)
             names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def in_turn(self, subject: str) -> None:
         """See Sql. Nothing to do, because a single thread writes."""

@@ -118,7 +118,7 @@ class _Copy:
         if text.count("\n") != len(lines) or text.count("\t") != 4 * len(lines):  # JSON may have them as space
             text = "".join("\t".join([*line.split("\t", 4)[:4], _flat(line)]) + "\n" for line in lines)
         content = text.encode("utf-8", "replace")
-        self.longest = max(self.longest, max((len(line) for line in content.split(b"\n")), default=0) + 1)
+        self.longest = max(self.longest, max(map(len, content.split(b"\n"))) + 1)
         self._size += len(content)
         _extend(self._folder / RECENT, content)
 
@@ -138,7 +138,7 @@ def _lines(sql: Sql, numbers: Sequence[int], first: int, after: Position, most: 
     end = min(len(numbers), first + TOGETHER)
     for place in range(first, end):
         rows = sql.rows(
-            f"SELECT requested, number, {_LINE} AS line FROM readings "
+            f"SELECT {_LINE} AS line FROM readings "
             "WHERE source = ? AND (requested, number) > (?, ?) ORDER BY requested, number LIMIT ?",
             numbers[place],
             *after,
@@ -146,7 +146,8 @@ def _lines(sql: Sql, numbers: Sequence[int], first: int, after: Position, most: 
         )
         lines += [row["line"] for row in rows]
         if len(lines) == most:
-            return lines, place, (rows[-1]["requested"], rows[-1]["number"])
+            _, requested, _, number, _ = lines[-1].split("\t", 4)
+            return lines, place, (int(requested), int(number))
         after = _FIRST
     return lines, end, _FIRST
 
