@@ -35,6 +35,7 @@ from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
+from cloud.services.data.contents import Contents
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
@@ -352,7 +353,10 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
     for caller in CALLERS:
         service = SERVICES["viam.app.datasync.v1.DataSyncService"](world.cloud, world.callers[caller])
         entry: dict[str, Any] = {
-            "data_capture_upload": {"metadata": metadata, "sensor_contents": [m.SensorData(struct={"a": 1})]},
+            "data_capture_upload": {
+                "metadata": metadata,
+                "sensor_contents": Contents(readings=[(None, None, '{"a":1}')]),
+            },
             "streaming_data_capture_upload": {"upload_metadata": metadata, "pieces": nothing()},
             "file_upload": {"part_id": part, "contents": nothing()},
         }[name]

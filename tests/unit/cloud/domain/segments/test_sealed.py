@@ -12,7 +12,7 @@ import trio
 from cloud.blobs import sizes
 from cloud.domain.data import readings, retention
 from cloud.domain.data.segments import listed, plotting, sealing
-from cloud.domain.data.segments.columns import MAX_DEPTH, Columns
+from cloud.domain.data.segments.columns import MAX_DEPTH, Columns, Row
 from cloud.domain.data.segments.parquet import written
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.upkeep.identity import bind
@@ -436,6 +436,48 @@ async def test_plots_are_the_same_before_and_after_sealing(
             for each, same in zip(rows.series, segments.series, strict=True):
                 assert each.fields[0].name == same.fields[0].name
                 assert [count > 0 for count in each.fields[0].count] == [count > 0 for count in same.fields[0].count]
+
+
+@pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING"])
+async def test_a_page_of_many_sources_makes_hardly_more_readings_than_it_has(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """The files overlap, and each has enough readings for the page: it needs 10 of 120."""
+    for source in range(20):
+        await up.readings(*(piece(20 * number + source, x=1.0) for number in range(6)), component_name=f"s{source:02}")
+    await seal(up, clock)
+    built = counted_rows(monkeypatch)
+    page = await up.ask("tabular_data_by_filter", data_request={"limit": 10, "sort_order": order})
+    assert len(page["data"]) == 10
+    assert len(built) <= 30
+
+
+async def test_a_plot_of_a_sample_makes_no_other_readings(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "MOST", 1000)
+    monkeypatch.setattr("cloud.domain.data.segments.parquet.GROUP", 1000)
+    monkeypatch.setattr("cloud.domain.data.series.MOST", 100)
+    await up.readings(*(piece(number, x=1.0) for number in range(200)))
+    await seal(up, clock)
+    built = counted_rows(monkeypatch)
+    plot = await _service(up).tabular_series(Filter(), ["x"], at(3), at(195), 2)
+    assert plot.sampled
+    assert len(built) < 50, "the newest, whose size is examined, and the sample: not the 101 that are too many"
+
+
+def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    """Return a list of the readings that are built from the columns of files from now on."""
+    built: list[Row] = []
+    rows = Columns.rows
+
+    def noted(self: Columns) -> Any:
+        for row in rows(self):
+            built.append(row)
+            yield row
+
+    monkeypatch.setattr(Columns, "rows", noted)
+    return built
 
 
 def _service(up: Uploads) -> Any:
