@@ -4,8 +4,9 @@
 
 One machine-cloud and one process that simulates the machines run on the same computer. `cost` is the processor time of
 the cloud and of PostgreSQL, in percent of one core; `load` is that of the simulating process: near 100 %, it was the
-bottleneck, not the cloud. Logs and readings are compared with a bare loop of INSERTs (see bench.cloud_bare). Both
-databases wait for the disk on every commit. PostgreSQL is skipped if it is not installed.
+bottleneck, not the cloud. Logs and readings are compared with a bare loop of INSERTs, readings in PostgreSQL with COPY
+(see bench.cloud_bare), by rate and by processor time. Both databases wait for the disk on every commit. PostgreSQL
+is skipped if it is not installed.
 """
 
 from __future__ import annotations

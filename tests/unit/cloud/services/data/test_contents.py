@@ -16,10 +16,11 @@ from cloud.services.data.contents import Captured, Contents
 from cloud.services.data.data_messages import SensorData
 from cloud.values.times import stored
 from rpc.api import messages
-from rpc.api.convert.decode import message_reader
+from rpc.api.convert.decode import field_reader, message_reader
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import parse
 from rpc.api.convert.values import fill_struct
+from rpc.api.server.check import misfits
 
 SYNC = messages.load("app.datasync.v1.data_sync_pb2")
 BY_RULES = message_reader(SYNC.SensorData.DESCRIPTOR, parse(SensorData))
@@ -195,3 +196,10 @@ def test_places_of_numbers() -> None:
     places = contents._places(data)
     assert places is not None
     assert [struct.unpack_from("<d", data, place)[0] for place in places] == [1.5, 2.5]
+
+
+def test_the_class_reads_the_field_of_the_request() -> None:
+    field = SYNC.DataCaptureUploadRequest.DESCRIPTOR.fields_by_name["sensor_contents"]
+    assert misfits(field, parse(Contents), "sensor_contents") == []
+    request = SYNC.DataCaptureUploadRequest(sensor_contents=[message_of({"a": 1.0}), message_of({"a": 2.0})])
+    assert field_reader(field, parse(Contents))(request) == Contents.read(request.sensor_contents, BY_RULES)
