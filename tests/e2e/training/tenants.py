@@ -11,6 +11,7 @@ Prints the figures. Exit status 1 if a bound was exceeded or the cloud has ended
 from __future__ import annotations
 
 import argparse
+import base64
 import gzip
 import io
 import json
@@ -162,6 +163,7 @@ class Figures:
     attacks: int = 0
     refused: int = 0
     wrong: list[str] = field(default_factory=list)
+    loop: list[str] = field(default_factory=list)
 
 
 async def hostile_calls(tenant: Tenant, figures: Figures) -> None:
@@ -228,6 +230,15 @@ async def healthy(address: str, figures: Figures) -> None:
             await process.wait()
 
 
+def loop_metrics(address: str, key: tuple[str, str]) -> list[str]:
+    """Return the metrics that say how long the cloud's event loop ran without a pause."""
+    basic = base64.b64encode(":".join(key).encode()).decode()
+    request = urllib.request.Request(f"http://{address}/metrics", headers={"Authorization": f"Basic {basic}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    return [line for line in lines if "_loop_" in line and not line.startswith("#")]
+
+
 async def good_jobs(tenant: Tenant, times: list[float], figures: Figures, most: int, first: int) -> None:
     for number in range(first, first + most):
         job = await tenant.submit("good", number)
@@ -271,6 +282,7 @@ async def run(seconds: float) -> int:
                     with trio.move_on_after(seconds):
                         await good_jobs(good, figures.busy, figures, 1_000_000, 1000)
                     nursery.cancel_scope.cancel()
+            figures.loop = await trio.to_thread.run_sync(loop_metrics, running.address, running.key)
             if running.process.returncode is not None:
                 figures.wrong.append("the cloud has ended")
             await running.stop()
@@ -290,6 +302,7 @@ def _report(figures: Figures) -> int:
           f"longest {max(figures.health) * 1000:.0f} ms, {sum(each > MOST for each in figures.health)} above "
           f"{MOST * 1000:.0f} ms")  # fmt: skip
     print(f"{figures.attacks} attacks, {figures.refused} calls refused")
+    print("\n".join(figures.loop))
     if part(figures.busy, 0.95) > bound:
         figures.wrong.append(f"jobs of the other organization start later than {bound:.1f} s")
     if part(figures.health, 0.99) > MOST:
