@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -17,7 +17,7 @@ from typing import Any, Final
 from cloud.domain.machines.machines import machine, part
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import location, organization
-from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, place_of
 from cloud.store.sql import Sql, inserted
 from cloud.values.author import Author
 from cloud.values.records import fields_of
@@ -225,6 +225,27 @@ def label(sql: Sql, of: ObjectKind, subject: str) -> str:
     except MachineError:
         pass  # the call itself reports the missing object
     return ""
+
+
+def roles_in(name: str, value: Any) -> list[Mapping[str, Any]]:
+    """Return the roles in an argument of an entry: each has `authorization_id`, `resource_type` and `resource_id`."""
+    items = value if isinstance(value, list) else [value]
+    needed = {"authorization_id", "resource_type", "resource_id"}
+    return [item for item in items if name in _ROLES and isinstance(item, dict) and needed <= item.keys()]
+
+
+def places(sql: Sql, owner: str, records: Iterable[AuditRecord]) -> dict[tuple[str, str], str]:
+    """Return the names of the objects to which the roles in entries apply: those that exist in the organization."""
+    names: dict[tuple[str, str], str] = {}
+    roles = (role for record in records for item in record.detail.items() for role in roles_in(*item))
+    for at in {(role["resource_type"], role["resource_id"]) for role in roles}:
+        if (kind := GRANT_KINDS.get(at[0])) is None:
+            continue
+        try:
+            names[at] = label(sql, kind, at[1]) if place_of(sql, kind, at[1]).organization == owner else ""
+        except MachineError:
+            names[at] = ""  # it was deleted
+    return {at: name for at, name in names.items() if name}
 
 
 # ---- arguments of a call

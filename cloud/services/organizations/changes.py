@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cloud.domain.organizations import keys
@@ -16,11 +16,15 @@ from schema.errors import ErrorKind, MachineError
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A page of the audit log, with the actions and keys by which it can be filtered."""
+    """A page of the audit log, with the actions and keys by which it can be filtered.
+
+    `places` has the names of what the roles in its entries apply to, by kind and id.
+    """
 
     entries: Sequence[AuditRecord]
     actions: Sequence[str]
     keys: Sequence[tuple[str, str]]  # id and name
+    places: Mapping[tuple[str, str], str]
 
 
 @guarded(call_rules.CHANGES)
@@ -41,6 +45,7 @@ class ChangeService(Service):
                     remedy="log in with an owner's key",
                 ) from None
             names = [(key.id, key.name) for key in keys.keys(sql, owner)]
-            return Changes(audit.entries(sql, owner, query), audit.actions(sql, owner), names)
+            entries = audit.entries(sql, owner, query)
+            return Changes(entries, audit.actions(sql, owner), names, audit.places(sql, owner, entries))
 
         return await self.read(work)

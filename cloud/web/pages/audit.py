@@ -36,6 +36,9 @@ LINKS: Final[Mapping[str, str]] = {
 }
 """The page of an object by its kind."""
 
+CREATED: Final[Mapping[str, str]] = {"create_key": ObjectKind.KEY.value}
+"""Kind of what an action creates, by the action, where the subject of the entry is the new object."""
+
 HISTORIES: Final[Mapping[str, str]] = {
     "update_robot_part": "/machines/{id}/history",
     "update_fragment": "/fragments/{id}/history",
@@ -104,7 +107,9 @@ class AuditPages:
             "audit.html",
             days=[
                 (day, list(entries))
-                for day, entries in groupby(map(_entry, page_records), lambda entry: f"{entry.time:%Y-%m-%d}")
+                for day, entries in groupby(
+                    (_entry(record, changes.places) for record in page_records), lambda entry: f"{entry.time:%Y-%m-%d}"
+                )
             ],
             narrowed=bool(chosen or before),
             actions=[("", "all actions"), *((action, _words(action)) for action in changes.actions)],
@@ -117,8 +122,12 @@ class AuditPages:
         )
 
 
-def _entry(record: AuditRecord) -> Entry:
+def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> Entry:
     subject_name, kind = record.detail.get("called", ""), record.detail.get("of", "")
+    hidden = HIDDEN
+    if record.action in CREATED and not kind:
+        subject_name, kind = record.detail.get("name", ""), CREATED[record.action]
+        hidden |= {"name", "made"}
     deleted = record.action.partition("_")[0] == "delete"
     difference = HISTORIES.get(record.action, "") if audit.LEFT_OUT in record.detail.values() else ""
     return Entry(
@@ -130,18 +139,26 @@ def _entry(record: AuditRecord) -> Entry:
         " ".join(str(part) for part in (kind, subject_name) if part) or record.subject,
         record.subject,
         tuple(
-            (_words(key), _value(value), _LONG.sub(r"\1…", _value(value)))
-            for key, value in record.detail.items()
-            if key not in HIDDEN and not (difference and value == audit.LEFT_OUT)
+            (_words(key), text, _LONG.sub(r"\1…", text))
+            for key, text in (
+                (key, "; ".join(_role(role, places) for role in audit.roles_in(key, value)) or _value(value))
+                for key, value in record.detail.items()
+                if key not in hidden and not (difference and value == audit.LEFT_OUT)
+            )
         ),
         LINKS.get(kind, "").format(id=record.subject) if not deleted else "",
         difference.format(id=record.subject),
     )
 
 
+def _role(role: Mapping[str, Any], places: Mapping[tuple[str, str], str]) -> str:
+    kind, subject = role["resource_type"], role["resource_id"]
+    return f"{role['authorization_id'].rpartition('_')[2]} of {_words(kind)} {places.get((kind, subject), subject)}"
+
+
 def _words(name: str) -> str:
     """Return an API name as words for people; robots are called machines."""
-    return name.removesuffix("_json").replace("_", " ").replace("robot part", "part").replace("robot", "machine")
+    return name.removesuffix("_json").replace("authorization", "role").replace("_", " ").replace("robot part", "part").replace("robot", "machine")
 
 
 def _value(value: Any) -> str:

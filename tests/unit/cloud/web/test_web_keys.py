@@ -40,6 +40,31 @@ async def test_a_new_key_is_shown_once_and_has_its_role(cloud: MemoryCloud, mach
     assert (await guard.get("/keys")).status == 403
 
 
+async def test_the_audit_log_shows_the_name_and_the_role_of_a_new_key_but_not_the_key(
+    machine: str, person: Browser
+) -> None:
+    created = shown((await post(person, "/keys", name="guard", role="operator", place=f"robot/{machine}")).text)
+    page = (await person.get("/audit")).text
+    assert f'<a href="/keys#key-{created[0]}" title="{created[0]}">key guard</a>' in page
+    assert "operator of machine rover" in page
+    assert created[1] not in page
+    assert "robot_operator" not in page
+
+
+async def test_the_audit_log_names_no_place_of_others(
+    cloud: MemoryCloud, machine: str, person: Browser
+) -> None:
+    for name, place in (("everywhere", f"organization/{cloud.first.organization}"), ("here", f"robot/{machine}")):
+        assert (await post(person, "/keys", name=name, role="operator", place=place)).status == 200
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    moved = "UPDATE locations SET organization_id = ? WHERE id = ?"
+    await cloud.cloud.store.write(lambda sql: sql.run(moved, other.organization, cloud.first.location))
+    page = (await person.get("/audit")).text
+    assert "operator of organization Test" in page
+    assert f"operator of machine {machine[:8]}…" in page
+    assert "machine rover" not in page
+
+
 async def test_a_key_is_renamed_rotated_and_deleted(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     key = await key_at(cloud, "robot", machine)
     assert (await post(person, f"/keys/{key[0]}/rename", name="night watch")).status == 303
