@@ -5,7 +5,9 @@ each, one each second for a day. All are rows of the database: nothing is sealed
 the database, which follows each start. Chromium opens the plot of the first source over its whole time, and of all
 sources over the day. Reported are the time from the navigation until the first chart is drawn, and that of the request
 for the numbers; then the frames per second, and the longest pause between two frames, while the crosshair moves over
-the charts, while the range is dragged with the mouse, and while it is moved by keys. Without the index, only the first
+the charts, while the range is dragged with the mouse, and while it is moved by keys; and, for comparison, during
+the same drags over canvases of the same size on which only a box moves, and over a page that has uPlot and the same
+numbers, and nothing else. Without the index, only the first
 chart is measured, and a minute of patience is all that a page gets: take few days.
 """
 
@@ -17,7 +19,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -65,11 +67,73 @@ _COUNTED: Final = """
 (() => {
   const seen = frames_seen;
   frames_seen = null;
-  const pauses = seen.slice(1).map((time, at) => time - seen[at]);
-  const length = seen.at(-1) - seen[0];
-  return [1000 * pauses.length / length, Math.max(...pauses), pauses.filter((each) => each > 34).length, pauses.length];
+  return [seen.slice(1).map((time, at) => time - seen[at]), redraws.splice(0).length];
 })()
 """
+_REDRAWS: Final = """
+(() => {
+  window.redraws = [];
+  const clear = CanvasRenderingContext2D.prototype.clearRect;
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    redraws.push(performance.now());
+    return clear.apply(this, box);
+  };
+})()
+"""  # a chart clears its canvas each time it is drawn
+_EMPTY: Final = """
+(() => {
+  const charts = [...document.querySelectorAll(".u-wrap")].map((each) => each.getBoundingClientRect());
+  document.body.replaceChildren(...charts.map((box) => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [box.width, box.height];
+    canvas.style = `position:fixed;left:${box.left}px;top:${box.top}px`;
+    return canvas;
+  }));
+  const contexts = [...document.querySelectorAll("canvas")].map((each) => each.getContext("2d"));
+  addEventListener("pointermove", (event) => {
+    for (const context of contexts) {
+      context.clearRect(0, 0, 2000, 1000);
+      context.fillRect(event.clientX % 300, 20, 40, 100);
+    }
+  });
+})()
+"""  # canvases of the same size, on which a box moves
+_PLAIN: Final = """
+(async () => {
+  const asked = performance.getEntriesByType("resource").filter((one) => one.name.includes("/data/series")).at(-1);
+  const answer = await (await fetch(asked.name)).json();
+  const places = [...document.querySelectorAll("canvas")].map((each) => each.getBoundingClientRect());
+  const names = [...new Set(answer.series.flatMap((source) => source.fields.map((field) => field.name)))];
+  document.body.replaceChildren();
+  const charts = names.map((name, at) => {
+    const target = document.createElement("div"), series = [{}], bands = [], data = [answer.times.map((t) => t / 1000)];
+    target.style = `position:fixed;left:${places[at].left}px;top:${places[at].top}px`;
+    document.body.append(target);
+    for (const field of answer.series.flatMap((source) => source.fields.filter((each) => each.name === name))) {
+      series.push({ stroke: "#1e66c9", width: 1.5, points: { show: false } });
+      data.push(field.mean);
+      if (field.min.every((least, index) => least === field.max[index])) continue;
+      bands.push({ series: [series.length, series.length + 1], fill: "#1e66c940" });
+      for (const edge of [field.max, field.min]) {
+        series.push({ stroke: "#1e66c900", width: 0, points: { show: false } });
+        data.push(edge);
+      }
+    }
+    const { width, height } = places[at];
+    return new uPlot({ width, height, series, bands, legend: { show: false }, cursor: { show: false } }, data, target);
+  });
+  const from = answer.from / 1000, length = (answer.to - answer.from) / 1000;
+  let start = null;
+  addEventListener("pointerdown", (event) => { start = event.clientX; });
+  addEventListener("pointerup", () => { start = null; });
+  addEventListener("pointermove", (event) => {
+    if (start === null) return;
+    const by = (start - event.clientX) / places[0].width * length;
+    for (const chart of charts) chart.setScale("x", { min: from + by, max: from + by + length });
+  });
+})()
+"""  # a page with uPlot and nothing else, which draws the same numbers
+_UPLOT: Final = Path(__file__).parents[1] / "web" / "node_modules" / "uplot" / "dist" / "uPlot.iife.min.js"
 
 
 async def prepare(running: CloudProcess) -> None:
@@ -121,18 +185,20 @@ async def painted(page: Page, name: str, url: str) -> None:
 
 
 async def moved(page: Page, name: str) -> None:
-    """Print rows with the frames of 5 seconds each: the crosshair moves, the range is dragged, and moved by keys."""
+    """Print rows with the frames of the crosshair, of the range that is dragged, and of one that keys move."""
     box = await page.evaluate("document.querySelector('.u-over').getBoundingClientRect().toJSON()")
     idle = "document.querySelector('.plotting').ariaBusy === 'false'"
 
     async def crosshair() -> None:
-        x = box["x"] + random.random() * box["width"]
-        await page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=box["y"] + 50)
+        for _ in range(60):
+            x = box["x"] + random.random() * box["width"]
+            await page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=box["y"] + 50)
 
-    async def drag() -> None:
-        for share in (0.3, 0.7):  # 40 % of the width, and back
-            await dragged(page, box, share, 1 - share)
-            await page.until(idle, limit=PATIENCE)
+    async def left() -> None:
+        await dragged(page, box, 0.7, 0.3)
+
+    async def right() -> None:
+        await dragged(page, box, 0.3, 0.7)
 
     async def keys() -> None:
         for key in ("Shift+ArrowLeft", "Shift+ArrowRight"):
@@ -140,30 +206,52 @@ async def moved(page: Page, name: str) -> None:
             await page.until(idle, limit=PATIENCE)
 
     await page.focus(".canvas")
+    await page.evaluate(_REDRAWS)
+    await counted(page, f"{name}: the crosshair moves", [crosshair], idle)
+    await counted(page, f"{name}: the range is dragged", [left, right], idle)
+    await counted(page, f"{name}: the range moves by keys", [keys], idle)
+    await page.evaluate(_EMPTY)
+    await counted(page, "nothing but empty canvases of the same size, the same drags", [left, right], "true")
+    if _UPLOT.exists():  # where the packages of web/ are installed
+        await page.evaluate(f"{_UPLOT.read_text()}; window.uPlot = uPlot;")
+        await page.evaluate(_PLAIN)
+        await counted(page, "a page with uPlot only, the same numbers and drags", [left, right], "true")
+
+
+async def counted(page: Page, name: str, gestures: Sequence[Callable[[], Awaitable[None]]], idle: str) -> None:
+    """Print a row with the frames during whole gestures, for 5 seconds; waiting for numbers does not count."""
+    pauses: list[float] = []
+    redraws, own, whole, end = 0, 0.0, 0.0, trio.current_time() + 5
     await page.call("Performance.enable")
-    for step in (crosshair, drag, keys):
-        busy = await page_time(page)
-        await page.evaluate(_FRAMES)
-        with trio.move_on_after(5):
-            while True:
-                await step()
-        rate, longest, slow, frames = await page.evaluate(_COUNTED)
-        busy = 1000 * (await page_time(page) - busy) / frames
-        print(f"| {name}, {step.__name__} | {rate:.0f} | {longest:.0f} | {slow} of {frames} | {busy:.1f} |", flush=True)
+    while trio.current_time() < end:
+        for gesture in gestures:
+            own_begin, whole_begin = await page_time(page)
+            await page.evaluate(_FRAMES)
+            await gesture()
+            more, drawn = await page.evaluate(_COUNTED)
+            own_end, whole_end = await page_time(page)
+            pauses, redraws = pauses + more, redraws + drawn
+            own, whole = own + own_end - own_begin, whole + whole_end - whole_begin
+            await page.until(idle, limit=PATIENCE)
+    frames, slow = len(pauses), sum(pause > 34 for pause in pauses)
+    rate, each = 1000 * frames / sum(pauses), 1000 / frames
+    row = f"| {name} | {rate:.0f} | {max(pauses):.0f} | {slow} of {frames} | {redraws} | {own * each:.1f} |"
+    print(f"{row} {whole * each:.1f} |", flush=True)
 
 
-async def page_time(page: Page) -> float:
-    """Return the seconds that the page has spent in scripts, styles and layout."""
+async def page_time(page: Page) -> tuple[float, float]:
+    """Return the seconds in scripts, styles and layout, and those of all tasks, with drawing, of the page's thread."""
     metrics = (await page.call("Performance.getMetrics"))["metrics"]
     parts = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
-    return float(sum(each["value"] for each in metrics if each["name"] in parts))
+    values = {each["name"]: float(each["value"]) for each in metrics}
+    return sum(values[part] for part in parts), values["TaskDuration"]
 
 
 async def dragged(page: Page, box: Mapping[str, float], first: float, last: float) -> None:
-    """Drag the range with Shift from a part of the width to another, in 30 steps."""
+    """Drag the range with Shift from a part of the width to another, in 60 steps."""
     x, y = box["x"], box["y"] + box["height"] / 2
-    for at in range(31):
-        x = box["x"] + box["width"] * (first + (last - first) * at / 30)
+    for at in range(61):
+        x = box["x"] + box["width"] * (first + (last - first) * at / 60)
         kind = "mousePressed" if at == 0 else "mouseMoved"
         await page.call(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, modifiers=SHIFT, clickCount=1
@@ -208,8 +296,9 @@ async def run(days: int, *, without_index: bool) -> None:
                 return
             await painted(page, f"{2 * MANY} series, a day of 1 Hz", day)
             print(
-                "\n| while | frames/s | longest pause, ms | later than 34 ms | the page itself, ms |"
-                "\n|---|---|---|---|---|"
+                "\n| while | frames/s | longest pause, ms | later than 34 ms | charts drawn "
+                "| the page itself, ms | its thread, ms |"
+                "\n|---|---|---|---|---|---|---|"
             )
             await moved(page, f"{2 * MANY} series")
             await page.goto(year)

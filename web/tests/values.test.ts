@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { measured } from '../src/control/values';
+import { INTERRUPTED, measured, said } from '../src/control/values';
 
 it.each([
   ['disk_total_bytes', 271_000_000_000, '271 GB'],
@@ -11,3 +11,11 @@ it.each([
   ['volts', 12.54, '12.54 V'],
   ['memory_used_pct', 8.2, '8.2 %'],
 ])('%s of %d is %s', (name, value, text) => { expect(measured(name, value)).toBe(text); });
+
+it.each([
+  ['[canceled] operation 34bc1a54-6f8b-441f-aaf7-2a847a80c2ec was cancelled', INTERRUPTED],
+  ['[unknown] SESSION_EXPIRED', INTERRUPTED],
+  ['[unavailable] the motor is not connected', 'the motor is not connected'],
+])('says in words why a call has ended: %s', (text, sentence) => {
+  expect(said(new Error(text))).toBe(sentence);
+});

@@ -27,14 +27,19 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 1440  # minutes
 STATUS = ".plotting [role=status]"
 CHARTS = "document.querySelectorAll('.chart canvas').length"
-INK = """(() => {
+INKS = """(() => {
     const canvas = document.querySelector(".chart canvas"), size = [canvas.width, canvas.height];
     const pixels = canvas.getContext("2d").getImageData(0, 0, ...size).data;
-    let ink = 0;
-    for (let at = 0; at < pixels.length; at += 4) ink += pixels[at + 3] > 200 && pixels[at + 2] - pixels[at] > 60;
-    return ink;
+    let ink = 0, first = 1;
+    for (let at = 0; at < pixels.length; at += 4) {
+        if (!(pixels[at + 3] > 200 && pixels[at + 2] - pixels[at] > 60)) continue;
+        ink += 1;
+        first = Math.min(first, at / 4 % size[0] / size[0]);
+    }
+    return [ink, first];
 })()"""
-"""Pixels of the first chart in the color of its first line, a blue."""
+"""Pixels of the first chart in the color of its first line, a blue, and the part of its width where they begin."""
+INK = f"{INKS}[0]"
 
 
 async def upload(
@@ -93,6 +98,7 @@ async def is_dragged_at_once(page: Page) -> None:
     await mouse("mousePressed", 0.2)
     await mouse("mouseMoved", 0.95)
     await page.until(f"{INK} < {0.6 * ink}")  # three quarters of the numbers are beyond the right edge
+    await page.until(f"{INKS}[1] > 0.7")
     assert await page.evaluate(f"document.querySelector('{STATUS}').innerText") == status, "nothing was loaded yet"
     await mouse("mouseReleased", 0.95)
     await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('2025-12-31')")
@@ -103,6 +109,23 @@ async def is_dragged_at_once(page: Page) -> None:
     await page.click(".tools .group button:nth-of-type(5)")
     await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('2026-01-01 00:00')")
     await page.until("document.querySelector('.plotting').ariaBusy === 'false'")
+
+
+async def keeps_its_charts_in_an_empty_range(page: Page) -> None:
+    """Move the range to where there are no numbers, and back, on the same charts."""
+    charts = await page.evaluate(CHARTS)
+    await page.focus(".canvas")
+    for _ in range(3):
+        await page.press("Shift+ArrowRight")
+        await page.until("document.querySelector('.plotting').ariaBusy === 'false'")
+    await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('No numbers')")
+    assert await page.evaluate(CHARTS) == charts
+    assert await page.evaluate(INK) == 0
+    assert await page.evaluate("document.querySelector('.tools .group + .group button').disabled")  # Save as CSV
+    for _ in range(3):
+        await page.press("Shift+ArrowLeft")
+    await page.until(f"document.querySelector('{STATUS}').innerText.startsWith('2026-01-01 00:00')")
+    assert await page.evaluate(INK) > 100
 
 
 async def newest_answer(page: Page) -> dict[str, Any]:
@@ -201,6 +224,7 @@ async def test_a_day_is_drawn_zoomed_and_followed(tmp_path: Path) -> None:
             await dark(page, on=False)
             await is_saved(page)
             await is_dragged_at_once(page)
+            await keeps_its_charts_in_an_empty_range(page)
             await is_zoomed_by_mouse_and_keyboard(page)
             now = datetime.now(UTC)
             await page.click(".tools button:nth-of-type(1)")

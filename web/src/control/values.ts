@@ -50,10 +50,12 @@ export function flat(value: unknown, path = ''): Flat[] {
 /** What people read when the machine has ended the session of their page. */
 export const INTERRUPTED = 'Stopped: another client called STOP ALL, or the connection was interrupted. Press again to go on.';
 
+const CANCELLED = /^operation [0-9a-f-]{36} was cancelled/u; // STOP ALL ends all calls
+
 /** Return a sentence for an error of a call. Texts of gRPC begin with a code in brackets. */
 export function said(error: unknown): string {
   if (error instanceof Error && Array.isArray(error.cause) && error.cause.length > 0) return said(error.cause.at(-1)); // of the SDK
   const text = error instanceof Error ? error.message : String(error);
   const sentence = text.replace(/^\[[a-z_]{1,40}\] /u, '');
-  return sentence === 'SESSION_EXPIRED' ? INTERRUPTED : sentence;
+  return sentence === 'SESSION_EXPIRED' || CANCELLED.test(sentence) ? INTERRUPTED : sentence;
 }

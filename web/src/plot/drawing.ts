@@ -8,6 +8,7 @@ import { numberText } from '../base/units';
 const LIGHT = ['#1e66c9', '#b3470b', '#1a7f4b', '#8a3ba8', '#9a6700', '#0b7a89', '#c2261c', '#5b6470'];
 const DARK = ['#6cb0ff', '#ff9e64', '#4cc38a', '#d59bf0', '#e0b04c', '#5ccfdd', '#ff7b70', '#98a1ad'];
 const HEIGHT = 220;
+const NOWHERE: [number, number] = [-10, -10]; // no crosshair
 const POINT = 7; // pixels of a point at the crosshair
 
 /** A point at the crosshair; the edges of bands have none, because each is a layer that the browser moves. */
@@ -71,6 +72,27 @@ export interface Drawing {
   readonly update: (chart: Chart, answer: Answer) => void;
   /** Show the range that `view` returns now, with the numbers that are there. */
   readonly move: () => void;
+  /** While it is held, moves shift a picture of the lines, with the same vertical axis: that is much less to draw. */
+  readonly hold: (held: boolean) => void;
+}
+
+/** A chart as a picture, and the axes for which it was drawn. */
+interface Held { readonly picture: HTMLCanvasElement; readonly from: number; readonly y: uPlot.Range.MinMax }
+
+/** Return what a chart shows now as a picture, null without axes. */
+function taken({ ctx: { canvas }, scales: { x, y } }: uPlot): Held | null {
+  if (x?.min == null || y?.min == null || y.max == null) return null;
+  const picture = canvas.cloneNode() as HTMLCanvasElement;
+  picture.getContext('2d')?.drawImage(canvas, 0, 0);
+  return { picture, from: x.min, y: [y.min, y.max] };
+}
+
+/** Draw the picture where its numbers are now: whole pixels are copied as they are. */
+function shift(self: uPlot, { picture, from }: Held): void {
+  const { ctx, bbox: { left, top, width, height } } = self;
+  const by = Math.round(self.valToPos(from, 'x', true) - left), rest = width - Math.abs(by);
+  ctx.clearRect(left, top, width, height);
+  if (rest > 0) ctx.drawImage(picture, left + Math.max(-by, 0), top, rest, height, left + Math.max(by, 0), top, rest, height);
 }
 
 /** Draw a chart into `target`, as wide as it. */
@@ -84,15 +106,18 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     const { from, to } = actions.view?.() ?? { from: current.from ?? 0, to: current.to ?? 1 };
     return [from / 1000, to / 1000];
   };
+  let held: Held | null = null;
+  const straight = uPlot.paths.linear?.(), stepped = uPlot.paths.stepped?.({ align: 1 });
+  const pathsOf = (boolean: boolean): uPlot.Series.PathBuilder => (self, at, first, last) => (held ? null : (boolean ? stepped : straight)?.(self, at, first, last) ?? null);
   const series: uPlot.Series[] = [{}], bands: uPlot.Band[] = [], edges = new Set<number>();
   chart.lines.forEach(({ field }, at) => {
-    const color = colorOf(field.color ?? at), stepped = field.boolean ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
+    const color = colorOf(field.color ?? at), paths = pathsOf(field.boolean);
     series.push({
-      stroke: color, width: 1.5, ...(stepped ? { paths: stepped } : {}),
+      stroke: color, width: 1.5, paths,
       points: { size: 5, fill: color, filter: (_self, _series, show) => (show ? null : alone[at] ?? []) },
     });
     if (!hasBand(field)) return;
-    const edge: uPlot.Series = { stroke: `${color}00`, width: 0, points: { show: false }, ...(stepped ? { paths: stepped } : {}) };
+    const edge: uPlot.Series = { stroke: `${color}00`, width: 0, points: { show: false }, paths };
     bands.push({ series: [series.length, series.length + 1], fill: `${color}40` });
     edges.add(series.length).add(series.length + 1);
     series.push(edge, edge);
@@ -108,7 +133,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     legend: { show: false },
     scales: {
       x: { time: answer.xText === undefined, range },
-      y: allBoolean ? { range: yRange } : { range: (_self, low, high) => aroundOf(low, high, actions.level?.() ?? null) },
+      y: allBoolean ? { range: yRange } : { range: (_self, low, high) => held?.y ?? aroundOf(low, high, actions.level?.() ?? null) },
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_self, ticks, _axis, _space, step) => current.xText ? ticks.map((tick) => current.xText?.(tick * 1000, step * 1000) ?? '') : tickTexts(ticks.map((tick) => tick * 1000), step * 1000) },
@@ -116,6 +141,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     ],
     cursor: {
       y: false,
+      move: (_self, left, top) => (held ? NOWHERE : [left, top]),
       points: { show: ((_self, at) => (edges.has(at) ? null : pointElement())) as uPlot.Cursor.Points.Show }, // uPlot takes null, too
       sync: { key: 'plots', filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave', sub: () => true } }, // not the selection
       drag: { x: actions.zoom !== undefined, y: false, setScale: false },
@@ -129,7 +155,9 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
         actions.zoom?.(self.posToVal(left, 'x') * 1000, self.posToVal(left + width, 'x') * 1000);
       }],
       setCursor: [(self) => { actions.point(self.cursor.idx ?? null); }],
+      drawAxes: [(self) => { if (held) shift(self, held); }],
       draw: [(self) => { actions.drawn?.(self); }],
+      setSize: [() => { held = null; }],
     },
   }, data, target);
   return {
@@ -137,11 +165,18 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     update: (next, nextAnswer) => {
       current = nextAnswer;
       isolate(next);
+      held = null;
       plot.setData(dataOf(next, nextAnswer));
     },
     move: () => {
       const [min, max] = range();
       plot.setScale('x', { min: min ?? 0, max: max ?? 1 });
+    },
+    hold: (now) => {
+      if (!now && !held) return;
+      held = now ? taken(plot) : null;
+      if (now) plot.setCursor({ left: NOWHERE[0], top: NOWHERE[1] }); // the legend would change with each move
+      else plot.redraw();
     },
   };
 }
