@@ -57,7 +57,7 @@ _FORM: Final = """<form method="post" action="{action}" data-now="{now}">
 <input type="hidden" name="next" value="{next}">
 <label>Ticket <span class="muted">the part of the link after #</span>
 <input name="ticket" autocomplete="off" spellcheck="false" required autofocus></label>
-<div class="actions"><button>Log in</button></div></form>
+<div class="actions"><button class="primary">Log in</button></div></form>
 """
 _PROBLEM: Final = '<div class="note is-unhealthy" role="alert"><p>{message}</p></div>\n'
 _OTHER_PAGE: Final = (

@@ -44,7 +44,7 @@ _PAGE: Final = """<!doctype html>
 <form method="post" action="/login"><input type="hidden" name="next" value="{next}">
 <label>Key id <input name="id" value="{entity}" autocomplete="username" required{first}></label>
 <label>Key <input name="key" type="password" autocomplete="current-password" required{second}></label>
-<div class="actions"><button>Log in</button></div></form>
+<div class="actions"><button class="primary">Log in</button></div></form>
 <p class="muted small">{hint}</p></main></body></html>
 """
 

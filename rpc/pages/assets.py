@@ -157,7 +157,8 @@ def environment(templates: Sequence[Path], assets: Assets) -> Environment:
     )
     filters = (
         words.short, words.api, words.kind, words.model_word, words.dom_id, words.href, words.shorten,
-        words.capitalize_first, words.path_in, words.bytes_text, words.ago, words.clock, words.clock_ms,
+        words.capitalize_first, words.pairs_text, words.path_in, words.bytes_text, words.ago, words.clock,
+        words.clock_ms,
     )  # fmt: skip
     jinja.filters.update({function.__name__: function for function in filters})
     jinja.globals.update(asset=assets.url, styles=assets.styles)

@@ -132,7 +132,10 @@ def pretty(value: object) -> str:
 
 
 def readings(values: Mapping[str, object]) -> list[tuple[str, str, float | None]]:
-    """Return a row for each value, sorted by dotted key: key, text, and the number to plot, or None."""
+    """Return a row for each value, sorted by dotted key: key, text, and the number to plot, or None.
+
+    The marks `_type`, by which SDKs recognize vectors and positions, have none.
+    """
     rows: list[tuple[str, str, float | None]] = []
     _flatten("", plain(values), rows)
     return sorted(rows, key=lambda row: row[0])
@@ -141,7 +144,8 @@ def readings(values: Mapping[str, object]) -> list[tuple[str, str, float | None]
 def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -> None:
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            _flatten(f"{path}.{key}" if path else key, item, rows)
+            if key != "_type":
+                _flatten(f"{path}.{key}" if path else key, item, rows)
     elif isinstance(value, bool):
         rows.append((path, "true" if value else "false", float(value)))
     elif isinstance(value, (int, float)):
@@ -150,6 +154,18 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
         rows.append((path, value, None))
     elif path:
         rows.append((path, json.dumps(value, ensure_ascii=False), None))
+
+
+def pairs_text(fields: Mapping[str, object] | str) -> str:
+    """Format the fields of a log entry, or their JSON, as `key=value` separated by blanks."""
+    pairs = json.loads(fields or "{}") if isinstance(fields, str) else fields
+    return " ".join(f"{key}={_pair_value(value)}" for key, value in pairs.items())
+
+
+def _pair_value(value: object) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def path_in(reason: str) -> tuple[str, str, str]:

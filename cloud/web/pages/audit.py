@@ -158,7 +158,13 @@ def _role(role: Mapping[str, Any], places: Mapping[tuple[str, str], str]) -> str
 
 def _words(name: str) -> str:
     """Return an API name as words for people; robots are called machines."""
-    return name.removesuffix("_json").replace("authorization", "role").replace("_", " ").replace("robot part", "part").replace("robot", "machine")
+    return (
+        name.removesuffix("_json")
+        .replace("authorization", "role")
+        .replace("_", " ")
+        .replace("robot part", "part")
+        .replace("robot", "machine")
+    )
 
 
 def _value(value: Any) -> str:

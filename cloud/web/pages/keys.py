@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +20,10 @@ from cloud.services.organizations.invitation_messages import Invite
 from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
+from cloud.web.views.setup import address_of
 from schema.errors import ErrorKind, MachineError
 
-ROLES: Final = (("operator", "Operator: view and control machines"), ("owner", "Owner: change everything"))
+ROLES: Final = (("operator", "Operator: controls machines"), ("owner", "Owner: changes everything"))
 MAILS: Final = {"none": "", "waiting": "being mailed", "sent": "mailed", "failed": "not mailed"}
 KINDS: Final = {"organization": "everything", "location": "location", "robot": "machine"}
 
@@ -158,7 +160,11 @@ class KeyPages:
             new_key = await service.create_key([grant], text_of(form, "name"))
         except MachineError as error:
             return await self.render_page(request, error)
-        return _new_key_page(request, new_key, text_of(form, "name"), new=True)
+        places = await self._places(request, await service.list_organizations())
+        role = (
+            f"{grant.authorization_id.rpartition('_')[2]} of {_place(grant.resource_type, grant.resource_id, places)}"
+        )
+        return _new_key_page(request, new_key, text_of(form, "name"), role)
 
     async def act(self, request: Request) -> Response:
         """`POST /keys/<id>/rename|rotate|delete|add-role|remove-role`."""
@@ -168,7 +174,7 @@ class KeyPages:
             if action == "rename":
                 await service.rename_key(subject, text_of(form, "name"))
             elif action == "rotate":
-                return _new_key_page(request, await service.rotate_key(subject), "", new=False)
+                return _new_key_page(request, await service.rotate_key(subject))
             elif action == "delete":
                 await service.delete_key(subject)
             elif action in ("add-role", "remove-role"):
@@ -181,9 +187,10 @@ class KeyPages:
         return redirect("/keys")
 
 
-def _new_key_page(request: Request, new_key: m.NewKey, name: str, *, new: bool) -> Response:
-    """Render the page with a new key, the only one that shows it."""
-    return render(request, "new_key.html", id=new_key.id, key=new_key.key, name=name, new=new)
+def _new_key_page(request: Request, new_key: m.NewKey, name: str = "", role: str = "") -> Response:
+    """Render the page with a key, the only one that shows it; `name` and `role` are empty if it was rotated."""
+    login = f"machine cloud login {shlex.quote(address_of(request))} --key-id {shlex.quote(new_key.id)}"
+    return render(request, "new_key.html", id=new_key.id, key=new_key.key, name=name, role=role, login=login)
 
 
 def authorization(role: str, place: str, key: str = "") -> m.Authorization:

@@ -152,7 +152,7 @@ def _pieces(rows: Iterable[Row], query: FleetQuery) -> list[Piece]:
     page_rows, pager = paged(matching(all_rows, query), query, len(all_rows))
     head = counts(all_rows)
     return [
-        Piece("counts", "counts", (head,), head),
+        Piece("counts", "counts", (head, query.state), head),
         Piece("machines", "table", (page_rows, query), tuple(shown_row.id for shown_row in page_rows)),
         Piece("pager", "paging", (pager,), pager),
         *(Piece(shown_row.dom, "row", (shown_row,), shown_row, inside="machines") for shown_row in page_rows),

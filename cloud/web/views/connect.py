@@ -77,19 +77,24 @@ def _python(target: Target, key_id: str, key: str) -> Snippet:
         "",
         "",
         "async def main():",
-        f"    options = RobotClient.Options.with_api_key(api_key={_text(key)}, api_key_id={_text(key_id)})",
+        "    options = RobotClient.Options.with_api_key(",
+        f"        api_key={_text(key)},",
+        f"        api_key_id={_text(key_id)},",
+        "    )",
         *dial,
-        f"    async with await RobotClient.at_address({_text(address)}, options) as machine:",
+        f"    address = {_text(address)}",
+        "    connection = RobotClient.at_address(address, options)",
+        "    async with await connection as machine:",
         "        print(machine.resource_names)",
     ]
     if target.sensor:
-        lines.append(f"        print(await Sensor.from_robot(machine, {_text(target.sensor)}).get_readings())")
+        lines.append(f"        sensor = Sensor.from_robot(machine, {_text(target.sensor)})")
+        lines.append("        print(await sensor.get_readings())")
     lines += ["", "", "asyncio.run(main())"]
     return Snippet("python", "Python", "pip install viam-sdk", "\n".join(lines), note)
 
 
 def _typescript(target: Target, key_id: str, key: str) -> Snippet:
-    credentials = json.dumps({"type": "api-key", "authEntity": key_id, "payload": key}, ensure_ascii=False)
     lines = [
         "import * as VIAM from '@viamrobotics/sdk';",
         "",
@@ -97,12 +102,17 @@ def _typescript(target: Target, key_id: str, key: str) -> Snippet:
         "const machine = await new VIAM.RobotClient().dial({",
         f"  host: {_text(target.host or target.part)},",  # the id alone names a part, too
         f"  signalingAddress: {_text(target.cloud)},",
-        f"  credentials: {credentials},",
+        "  credentials: {",
+        '    type: "api-key",',
+        f"    authEntity: {_text(key_id)},",
+        f"    payload: {_text(key)},",
+        "  },",
         "});",
         "console.log(await machine.resourceNames());",
     ]
     if target.sensor:
-        lines.append(f"console.log(await new VIAM.SensorClient(machine, {_text(target.sensor)}).getReadings());")
+        lines.append(f"const sensor = new VIAM.SensorClient(machine, {_text(target.sensor)});")
+        lines.append("console.log(await sensor.getReadings());")
     lines.append("await machine.disconnect();")
     return Snippet(
         "typescript",
@@ -116,23 +126,27 @@ def _typescript(target: Target, key_id: str, key: str) -> Snippet:
 def _command(target: Target, key_id: str) -> Snippet:
     name = shlex.quote(target.machine)
     lines = [
-        f"machine cloud login {shlex.quote(target.cloud)} --key-id {shlex.quote(key_id)}  # asks for the key",
+        f"machine cloud login {shlex.quote(target.cloud)} \\",
+        f"  --key-id {shlex.quote(key_id)}  # asks for the key",
         f"machine --cloud {name} status",
         f"machine open {name}",
     ]
     if target.sensor:
-        lines.insert(2, f"machine --cloud {name} call {shlex.quote(target.sensor)} get_readings")
+        lines.insert(3, f"machine --cloud {name} call {shlex.quote(target.sensor)} get_readings")
     return Snippet("command", "Command line", "", "\n".join(lines), "From anywhere.")
 
 
 def _curl(target: Target, key_id: str, key: str) -> Snippet:
-    body = {"entity": key_id, "credentials": {"type": "api-key", "payload": key}}
+    credentials = json.dumps({"type": "api-key", "payload": key}, ensure_ascii=False)
+    body = f'{{"entity": {_text(key_id)},\n    "credentials": {credentials}}}'
     name = quote(target.sensor, safe="")
     path = f"/viam/api/v1/component/sensor/{name}/readings" if target.sensor else "/viam/api/v1/resources/list"
     lines = [
         f"token=$(curl -s {shlex.quote(target.cloud + '/rpc/v1/authenticate')} \\",
-        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))} | {_TOKEN})",
-        f'curl -H "Authorization: Bearer $token" -H {shlex.quote("machine-part: " + target.part)} \\',
+        f"  -d {shlex.quote(body)} \\",
+        f"  | {_TOKEN})",
+        'curl -H "Authorization: Bearer $token" \\',
+        f"  -H {shlex.quote('machine-part: ' + target.part)} \\",
         f"  {shlex.quote(target.cloud + path)}",
     ]
     return Snippet("curl", "curl", "", "\n".join(lines), "From anywhere.")

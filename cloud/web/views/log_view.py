@@ -111,7 +111,7 @@ class Line:
 def line(record: LogRecord) -> Line:
     """Return the view model of an entry."""
     message = f"{record.message}\n{record.stack.rstrip()}" if record.stack else record.message
-    fields = " ".join(f"{key}={_value(value)}" for field in record.fields for key, value in _pairs(field))
+    fields = words.pairs_text({key: value for field in record.fields for key, value in _pairs(field)})
     level = next((level for level, names in SAME.items() if record.level in names), record.level)
     source = record.logger.removeprefix(RESOURCES)
     display_name = words.short(source) if source != record.logger else record.logger
@@ -168,12 +168,6 @@ def _pairs(field: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if field.keys() == {"Key", "Value"}:
         return [(str(field["Key"]), field["Value"])]
     return list(field.items())
-
-
-def _value(value: object) -> str:
-    if isinstance(value, float):  # all numbers of messages are floats
-        return words.number(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def time_of(text: str, name: str) -> datetime | None:

@@ -36,7 +36,12 @@ SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"), (
 MANY: Final = 200  # machines
 SETTLED: Final = 15.0  # seconds until a page shows everything
 GRAPH: Final = "document.querySelector('.graph a')"
-CARDS: Final = "document.querySelectorAll('[data-card]').length > 3"
+CARDS: Final = (
+    "document.querySelectorAll('[data-card]').length > 3 && !document.querySelector('[data-picture=none]')"
+    " && document.querySelector('.line').innerText.includes('ms')"
+)
+PICTURES: Final = "[...document.images].every((each) => each.complete)"
+TROUBLE: Final = "document.querySelector('#counts').innerText.includes('degraded')"
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 _WEIGHT: Final = """
 (() => {
@@ -190,7 +195,7 @@ async def broken(gallery: Gallery, folder: Path) -> None:
         async with joined(running, folder, part, BROKEN) as address:
             home = f"http://{running.address}"
             await sign_in(gallery.page, running)
-            await gallery.draw("machines", home)
+            await gallery.draw("machines", home, TROUBLE)
             await of_part(gallery, home, part["id"])
             await log_in(gallery.page, f"http://{address}/", running.key)
             await of_machine(gallery, f"http://{address}")
@@ -219,7 +224,7 @@ async def of_cloud(gallery: Gallery, home: str) -> None:
         "audit",
         "sql",
     ):
-        await gallery.draw(name, f"{home}/{name}")
+        await gallery.draw(name, f"{home}/{name}", PICTURES)
     await gallery.draw("readings", f"{home}/data?view=readings")
 
 

@@ -173,10 +173,11 @@ class Page:
             raise AssertionError(f"the page was not loaded within {LIMIT} s") from None
 
     async def size(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Resize the tab, in CSS pixels; with `phone`, emulate a phone."""
+        """Resize the tab, in CSS pixels; with `phone`, emulate a phone: a finger, and no mouse."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
+        await self.call("Emulation.setTouchEmulationEnabled", enabled=phone, maxTouchPoints=5 if phone else 1)
 
     async def appearance(self, scheme: str) -> None:
         """Emulate a preference for a color scheme, `light` or `dark`, and for pages without motion."""

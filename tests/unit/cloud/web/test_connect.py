@@ -48,9 +48,9 @@ def test_names_are_quoted_for_each_language(name: str) -> None:
         words = shlex.split(programs[text].replace("$(curl", "(curl"), comments=True)
         assert not any(word.startswith("$(touch") and word != name for word in words)
     assert name in shlex.split(programs["command"], comments=True)
-    credentials = re.search(r"credentials: (\{.*\}),", programs["typescript"])
-    assert credentials
-    assert json.loads(credentials[1])["payload"] == KEY[1]
+    payload = re.search(r"payload: (.*),", programs["typescript"])
+    assert payload
+    assert json.loads(payload[1]) == KEY[1]
     assert json.dumps(name, ensure_ascii=False) in programs["typescript"]
 
 

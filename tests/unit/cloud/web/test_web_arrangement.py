@@ -35,7 +35,7 @@ async def arrange(browser: Browser, part: str, value: object = ARRANGED, origin:
 
 async def test_the_page_of_a_machine_that_was_never_online_says_so(cloud: MemoryCloud, part: str) -> None:
     page = (await (await signed_in(cloud)).get(f"/machines/{part}/control")).text
-    assert "The machine has never been online." in page
+    assert "The machine has never been online" in page
     assert "data-away" in page
     await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock()))
     assert "data-away" not in (await (await signed_in(cloud)).get(f"/machines/{part}/control")).text

@@ -31,6 +31,8 @@ async def test_a_new_key_is_shown_once_and_has_its_role(cloud: MemoryCloud, mach
     reply = await post(person, "/keys", name="guard", role="operator", place=f"robot/{machine}")
     assert reply.status == 200
     created = shown(reply.text)
+    assert "operator of machine rover" in reply.text
+    assert re.search(rf"machine cloud login http://\S+ --key-id {created[0]}</pre>", reply.text)
     page = (await person.get("/keys")).text
     assert "guard" in page
     assert created[0] in page
@@ -51,9 +53,7 @@ async def test_the_audit_log_shows_the_name_and_the_role_of_a_new_key_but_not_th
     assert "robot_operator" not in page
 
 
-async def test_the_audit_log_names_no_place_of_others(
-    cloud: MemoryCloud, machine: str, person: Browser
-) -> None:
+async def test_the_audit_log_names_no_place_of_others(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     for name, place in (("everywhere", f"organization/{cloud.first.organization}"), ("here", f"robot/{machine}")):
         assert (await post(person, "/keys", name=name, role="operator", place=place)).status == 200
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))

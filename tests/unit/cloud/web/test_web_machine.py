@@ -415,7 +415,7 @@ async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
     offline = (await person.get(f"/machines/{part}")).text
     assert "<button disabled" in offline
     assert "<dd>2026-01-01 00:00:00 UTC</dd>" in offline
-    assert "As of 2026-01-01 00:00:00 UTC" in offline
+    assert "This is as of 2026-01-01 00:00:00 UTC" in offline
     assert "the last words" in offline
     with trio.fail_after(LIMIT):
         async with person.live(f"/live/machines/{part}", ORIGIN) as page:

@@ -39,6 +39,17 @@ def test_every_reading_becomes_rows_in_order(value: dict[str, object]) -> None:
     assert all(number is None or math.isfinite(number) or number - number != 0 for _, _, number in rows)
 
 
+def test_readings_leave_out_the_marks_of_sdks() -> None:
+    rows = words.readings({"speed": {"x": 1, "y": 0.5, "_type": "vector3"}})
+    assert rows == [("speed.x", "1", 1.0), ("speed.y", "0.5", 0.5)]
+
+
+@pytest.mark.parametrize("fields", [{"to": "a b", "part": 0.5, "rows": [1]}, '{"to": "a b", "part": 0.5, "rows": [1]}'])
+def test_fields_of_a_log_entry_are_pairs(fields: dict[str, object] | str) -> None:
+    assert words.pairs_text(fields) == "to=a b part=0.5 rows=[1]"
+    assert words.pairs_text("") == ""
+
+
 @given(st.text(max_size=60), st.integers(4, 60))
 def test_shortened_text_fits_and_keeps_its_ends(text: str, limit: int) -> None:
     short = words.shorten(text, limit)
