@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import string
+import unicodedata
 import uuid
 from typing import Final
 
@@ -33,8 +34,12 @@ def new_secret() -> str:
 
 
 def checked_name(name: str, what: str) -> str:
-    """Return `name` without surrounding spaces. INVALID if it is empty, too long or not printable."""
-    name = name.strip()
+    """Return `name` without surrounding spaces and with composed letters (NFC).
+
+    Otherwise two names that look the same could differ, depending on the keyboard that wrote them. INVALID if it is
+    empty, too long or not printable.
+    """
+    name = unicodedata.normalize("NFC", name).strip()
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise MachineError(
             f"{what} cannot be called {name[:40]!r}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -60,15 +61,18 @@ def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
 
 
 def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
-    """Return the part with this id, machine name or part name.
+    """Return the part with this id, machine name or part name, whose letters may be composed or not (NFC, NFD).
 
     Raises ValueError with similar names if there is none, or with all matches if there are several.
     """
+    name = _composed(name_or_id)
     matches = [part for part in parts if part.id == name_or_id]
     matches = matches or [
-        part for part in parts if part.main and name_or_id in (part.machine, f"{part.location}/{part.machine}")
+        part
+        for part in parts
+        if part.main and name in map(_composed, (part.machine, f"{part.location}/{part.machine}"))
     ]
-    matches = matches or [part for part in parts if part.name == name_or_id]
+    matches = matches or [part for part in parts if _composed(part.name) == name]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -76,6 +80,10 @@ def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
         raise ValueError(f"{name_or_id!r} is ambiguous: it may be {candidates}: give the id")
     suggestion = did_you_mean(name_or_id, [part.machine for part in parts])
     raise ValueError(f"there is no machine {name_or_id!r}" + (f": {suggestion}" if suggestion else ""))
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
 def with_agents(

@@ -8,7 +8,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from command.cloud.configurations.config import config
-from command.cloud.show import fleet, history, in_state, parts_of, saves, with_health
+from command.cloud.show import chosen, fleet, history, in_state, parts_of, saves, with_health
 
 
 def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
@@ -84,3 +84,11 @@ def test_the_fleet_table_shows_problems_and_is_filtered_by_state_and_location() 
     assert [item.id for item in in_state(parts, "degraded", "")] == ["b", "c"]
     assert [item.id for item in in_state(parts, "", "7")] == ["a", "b", "c", "d"]
     assert in_state(parts, "online", "elsewhere") == []
+
+
+def test_a_machine_is_chosen_by_its_name_however_its_letters_are_composed() -> None:
+    part = {"part_name": "caf\u00e9-main", "part_id": "p", "is_main_part": True, "online_state": "ONLINE"}
+    machines = [{"machine_name": "caf\u00e9", "part_summaries": [part]}]
+    parts = parts_of([{"location_name": "lab", "machine_summaries": machines}])
+    for name in ("caf\u00e9", "cafe\u0301", "lab/cafe\u0301", "cafe\u0301-main"):
+        assert chosen(parts, name).id == "p"

@@ -200,6 +200,12 @@ async def test_the_fleet_at_a_glance(cloud: MemoryCloud, machine: str) -> None:
     assert len(short[0]["machine_summaries"]) == 1
 
 
+def test_names_that_look_the_same_are_the_same() -> None:
+    """An é is one character (NFC), or an e with an accent (NFD), as some keyboards and file systems write it."""
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    assert checked_name(decomposed, "a machine") == checked_name(composed, "a machine") == composed
+
+
 @pytest.mark.parametrize("name", ["", " ", "x" * 201, "a\nb", "\x00"])
 def test_unreadable_names_are_refused(name: str) -> None:
     with pytest.raises(MachineError, match="cannot be called"):
