@@ -32,7 +32,7 @@ ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
 APART: Final = ("hil",)  # run by python -m tests.hil
 SECONDS: Final = {
-    "unit/cloud": 788, "e2e/browser": 590, "e2e/agent": 490, "e2e/training": 479, "e2e/cloud": 452, "netns": 303,
+    "unit/cloud": 788, "e2e/browser": 670, "e2e/agent": 490, "e2e/training": 479, "e2e/cloud": 452, "netns": 303,
     "unit/runtime": 235, "e2e/modules": 147, "e2e/rig": 129, "e2e/files": 125, "sim/jobs": 119, "sim/agent": 118,
     "unit/rpc": 114, "unit/training": 107, "e2e/module_api": 104, "e2e/sdk": 80, "sim/remotes": 75, "unit/agent": 75,
     "e2e/howto": 73, "e2e/options": 72, "sim/netmgr": 70, "e2e/server": 65, "e2e/access": 59, "unit/texts": 44,

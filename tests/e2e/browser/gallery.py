@@ -34,7 +34,7 @@ BENCH: Final = Path(__file__).parents[3] / "examples" / "bench.json"
 SIZES: Final = {"desktop": (1440, 900), "phone": (360, 780), "wide": (2560, 1300)}
 SHOTS: Final = (("desktop", "light"), ("desktop", "dark"), ("phone", "light"), ("phone", "dark"))
 MANY: Final = 200  # machines
-SETTLED: Final = 15.0  # seconds until a page shows everything
+SETTLED: Final = 60.0  # seconds until a page shows everything
 GRAPH: Final = "document.querySelector('.graph a')"
 CARDS: Final = (
     "document.querySelectorAll('[data-card]').length > 3 && !document.querySelector('[data-picture=none]')"
@@ -42,6 +42,8 @@ CARDS: Final = (
 )
 PICTURES: Final = "[...document.images].every((each) => each.complete)"
 TROUBLE: Final = "document.querySelector('#counts').innerText.includes('degraded')"
+QUIET: Final = "![...document.querySelectorAll('[aria-busy=true]')].some((each) => each.checkVisibility())"
+"""No plot that is seen waits for its numbers."""
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 _WEIGHT: Final = """
 (() => {
@@ -90,7 +92,7 @@ class Gallery:
             await self.page.evaluate(
                 f"document.querySelectorAll({json.dumps(opened)}).forEach((one) => one.open = true)"
             )
-        await self.page.until(ready, limit=SETTLED)
+        await self.page.until(f"({ready}) && {QUIET}", limit=SETTLED)
         await self._shoot(name)
 
     async def draw_result(self, name: str, url: str, fields: Mapping[str, str], button: str) -> None:
@@ -110,6 +112,7 @@ class Gallery:
             await self.page.appearance(scheme)
             width, height = SIZES[size]
             await self.page.size(width, height, phone=size == "phone")
+            await self.page.until(QUIET, limit=SETTLED)
             await self.page.until(DRAWN)
             await self.page.screenshot(self.folder / f"{self.scene}-{name}-{size}-{scheme}.png")
 

@@ -1,0 +1,87 @@
+"""The pages of a cloud and of a machine with typical content, compared with stored pictures of what is seen at first.
+
+`MACHINE_TESTS_DRAW=yes pytest tests/e2e/browser/test_gallery.py` replaces the pictures: look at them before a commit.
+Texts that differ from run to run, such as times, ids and ports, are a small part of a picture.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from PIL import Image
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.gallery import SHOTS, SIZES, Gallery, typical
+from tests.e2e.browser.test_design import difference, small
+
+pytestmark = needs_chromium
+STORED: Final = Path(__file__).parent / "pictures" / "gallery"
+WIDTH: Final = {"desktop": 480, "phone": 180}  # pixels of a stored picture: text becomes grey, parts stay
+TOLERATED: Final = 0.03  # share of visibly different pixels; two runs differ by at most 0.003
+LIVELY: Final = {"own-logs": 0.15, "own-statistics": 0.1, "machine-statistics": 0.1, "machine-control": 0.06}
+"""The same for pages that show what happens now: two runs differ by at most 0.05."""
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names of the pages of which there are pictures."""
+    size, scheme = SHOTS[0]
+    end = f"-{size}-{scheme}.png"
+    return sorted(path.name.removeprefix("typical-").removesuffix(end) for path in folder.glob(f"typical-*{end}"))
+
+
+def seen_first(folder: Path, name: str) -> Iterator[Image.Image]:
+    """Yield what is seen of a page before scrolling, for each of SHOTS, as it is stored."""
+    for size, scheme in SHOTS:
+        width, height = SIZES[size]
+        with Image.open(folder / f"typical-{name}-{size}-{scheme}.png") as shot:
+            whole = Image.new("RGB", (shot.width, round(shot.width * height / width)))
+            whole.paste(shot.convert("RGB"))
+        yield small(whole, WIDTH[size])
+
+
+def sheet(pictures: list[Image.Image]) -> Image.Image:
+    """Return pictures next to each other."""
+    whole = Image.new("RGB", (sum(each.width for each in pictures), max(each.height for each in pictures)))
+    left = 0
+    for each in pictures:
+        whole.paste(each, (left, 0))
+        left += each.width
+    return whole
+
+
+def differences(stored: Image.Image, pictures: list[Image.Image]) -> Iterator[float]:
+    """Yield how much each picture differs from its part of a stored sheet."""
+    left = 0
+    for each in pictures:
+        yield difference(stored.crop((left, 0, left + each.width, each.height)), each)
+        left += each.width
+
+
+@pytest.mark.limit(600)
+async def test_pages_look_as_stored(tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn"
+    drawn.mkdir()
+    async with browser(tmp_path) as page:
+        page.expect(".")  # other tests look at errors
+        await typical(Gallery(page, drawn, "typical", "", weighed=False), tmp_path)
+    if os.environ.get("MACHINE_TESTS_DRAW") == "yes":
+        STORED.mkdir(exist_ok=True)
+        for name in names(drawn):
+            sheet(list(seen_first(drawn, name))).save(STORED / f"{name}.webp", quality=70)
+        pytest.skip("MACHINE_TESTS_DRAW=yes: the pictures were stored, not compared")
+    assert names(drawn) == sorted(path.stem for path in STORED.glob("*.webp")), "pages without, or of, stored pictures"
+    unlike: list[str] = []
+    for name in names(drawn):
+        pictures = list(seen_first(drawn, name))
+        with Image.open(STORED / f"{name}.webp") as stored:
+            shares = list(differences(stored.convert("RGB"), pictures))
+        if max(shares) > LIVELY.get(name, TOLERATED):
+            file = tmp_path / f"{name}.webp"
+            sheet(pictures).save(file, quality=70)
+            unlike.append(f"{name}: {max(shares):.1%} of it looks different: compare {file}")
+        print(f"{name}: {', '.join(f'{share:.2%}' for share in shares)}")
+    assert not unlike, "\n".join(unlike)
