@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
@@ -122,7 +122,7 @@ def field_reader(field: FieldDescriptor, hint: Hint = ANY) -> Reader:
     if field.is_repeated:
         read_item = _item_reader(field, hint.item or ANY)
         if (cls := hint.cls) is not None and read_item is not None:
-            read_all, convert = cls.read, read_item  # type: ignore[attr-defined]
+            read_all, convert = cast(Any, cls).read, read_item
             return lambda message: read_all(get(message), convert)
         return _list_reader(get, read_item)
     read = _item_reader(field, hint)

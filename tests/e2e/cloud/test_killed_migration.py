@@ -32,8 +32,8 @@ from tests.e2e.cloud.test_killed_sealing import (
     MODULE,
     begun,
     check_files,
+    kill_at_work,
     opened,
-    until_it_is_dead,
 )
 from tests.postgresql import Cluster
 
@@ -116,11 +116,7 @@ async def test_migrated_readings_survive_kill_9(
     for _ in range(kills):
         async with cloud(tmp_path, *options, module=MODULE) as running, running.client(truth.key) as client:
             await truth.check(client)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(until_it_is_dead, truth.keep, client)
-                nursery.start_soon(until_it_is_dead, truth.add_and_delete, client)
-                await trio.sleep(chance.uniform(0.3, 2))  # at any moment
-                running.process.kill()
+            await kill_at_work(running, client, truth, chance)
     async with cloud(tmp_path, *options, module=MODULE) as running, running.client(truth.key) as client:
         await truth.check(client)
     async with opened(tmp_path, url) as store, FolderBlobs(tmp_path / "files").opened() as files:

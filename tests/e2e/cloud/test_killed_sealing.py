@@ -139,6 +139,15 @@ async def until_it_is_dead(way: Callable[[ApiClient], Awaitable[None]], client: 
             raise
 
 
+async def kill_at_work(running: CloudProcess, client: ApiClient, truth: Truth, chance: random.Random) -> None:
+    """Kill a cloud at a random moment while it stores and deletes readings."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(until_it_is_dead, truth.keep, client)
+        nursery.start_soon(until_it_is_dead, truth.add_and_delete, client)
+        await trio.sleep(chance.uniform(0.3, 2))  # at any moment
+        running.process.kill()
+
+
 async def begun(running: CloudProcess, client: ApiClient, period: float = 0.0) -> Truth:
     """Create a machine whose readings are compared."""
     robot = await client.call(APP, "", "new_robot", name="r", location=running.facts["location"])
@@ -200,11 +209,7 @@ async def test_sealed_readings_survive_kill_9(
                 if truth is None:
                     truth = await begun(running, client, period)
                 await truth.check(client)
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(until_it_is_dead, truth.keep, client)
-                    nursery.start_soon(until_it_is_dead, truth.add_and_delete, client)
-                    await trio.sleep(chance.uniform(0.3, 2))  # at any moment
-                    running.process.kill()
+                await kill_at_work(running, client, truth, chance)
         if period:
             async with opened(tmp_path, url) as store:
                 await store.write(partial(retention.set_days, owner=truth.organization, number=1))

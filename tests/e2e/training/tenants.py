@@ -203,7 +203,7 @@ async def hostile_jobs(tenant: Tenant, figures: Figures) -> None:
 
 
 def watch(address: str) -> None:
-    """Print the seconds of each request for /healthz, without end: in a process of its own, as on another computer."""
+    """Request /healthz again and again, and print how many seconds each request took. Runs until it is killed."""
     with suppress(PermissionError):
         os.nice(-10)
     while True:
