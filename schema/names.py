@@ -7,6 +7,7 @@ The syntax is that of the protocol: `namespace:type:subtype`, `namespace:family:
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,3 +116,8 @@ def check_name(name: str, *, path: str, limit: int = MAX_RESOURCE_NAME) -> str:
             remedy="start with a letter or digit and use only letters, digits, '-' and '_' (':' and '+' are reserved)",
         )
     return name
+
+
+def composed(name: str) -> str:
+    """Return a name with composed letters (NFC), so that names that look the same are equal."""
+    return unicodedata.normalize("NFC", name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 import string
-import unicodedata
 import uuid
 from typing import Final
 
 from cloud.values.limits import NAME
 from schema.errors import ErrorKind, MachineError
+from schema.names import composed
 
 MAX_NAME: Final = NAME.value  # characters in a name
 _LOCATION: Final = string.ascii_lowercase + string.digits
@@ -39,7 +39,7 @@ def checked_name(name: str, what: str) -> str:
     Otherwise two names that look the same could differ, depending on the keyboard that wrote them. INVALID if it is
     empty, too long or not printable.
     """
-    name = unicodedata.normalize("NFC", name).strip()
+    name = composed(name).strip()
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise MachineError(
             f"{what} cannot be called {name[:40]!r}",

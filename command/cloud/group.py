@@ -16,6 +16,7 @@ from command.cloud import login as cloud_login
 from command.cloud.login import Login
 from command.connection import Command, run, run_on_trio
 from command.groups import Commands
+from schema.names import composed
 from schema.numbers import whole_numbers
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def find_dataset(client: ApiClient, name_or_id: str, organizations: Sequen
     listed: list[dict[str, Any]] = []
     for owner in owners:
         listed += await client.call(DATASETS, "", "list_datasets_by_organization_id", organization_id=owner)
-    matches: list[str] = [each["id"] for each in listed if name_or_id in (each["id"], each["name"])]
+    matches: list[str] = [each["id"] for each in listed if is_called(each, name_or_id)]
     if len(matches) > 1:
         raise click.UsageError(f"several datasets are called {name_or_id!r}: give one of the ids {', '.join(matches)}")
     if not matches:
@@ -392,3 +393,8 @@ cloud.add_later(
         "network": "command.machine.through.network:network",
     }
 )
+
+
+def is_called(item: Mapping[str, Any], name_or_id: str) -> bool:
+    """Return whether an object has this id, or this name with letters composed in any way (NFC, NFD)."""
+    return name_or_id == item["id"] or composed(name_or_id) == composed(item["name"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, with_client
+from command.cloud.group import APP, is_called, with_client
 from command.cloud.times import local
 from command.groups import Commands
 
@@ -123,7 +123,7 @@ async def _all(client: ApiClient) -> list[Mapping[str, Any]]:
 
 
 async def _find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
-    matches = [place for place in await _all(client) if name_or_id in (place["id"], place["name"])]
+    matches = [place for place in await _all(client) if is_called(place, name_or_id)]
     if len(matches) != 1:
         problem = "several locations have" if matches else "no location has"
         remedy = "`machine cloud locations ls` lists the ids"

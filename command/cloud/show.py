@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any, Final
 from command.cloud.times import local
 from runtime.engine.views.tables import clean, since, table
 from schema.decoding.report import did_you_mean
+from schema.names import composed
 
 _SECRETS: Final = "(in secrets, which this key must not read)"
 MOST: Final = 40  # maximum lines of a difference between configurations with errors
@@ -65,14 +65,12 @@ def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
 
     Raises ValueError with similar names if there is none, or with all matches if there are several.
     """
-    name = _composed(name_or_id)
+    name = composed(name_or_id)
     matches = [part for part in parts if part.id == name_or_id]
     matches = matches or [
-        part
-        for part in parts
-        if part.main and name in map(_composed, (part.machine, f"{part.location}/{part.machine}"))
+        part for part in parts if part.main and name in map(composed, (part.machine, f"{part.location}/{part.machine}"))
     ]
-    matches = matches or [part for part in parts if _composed(part.name) == name]
+    matches = matches or [part for part in parts if composed(part.name) == name]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -80,10 +78,6 @@ def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
         raise ValueError(f"{name_or_id!r} is ambiguous: it may be {candidates}: give the id")
     suggestion = did_you_mean(name_or_id, [part.machine for part in parts])
     raise ValueError(f"there is no machine {name_or_id!r}" + (f": {suggestion}" if suggestion else ""))
-
-
-def _composed(name: str) -> str:
-    return unicodedata.normalize("NFC", name)
 
 
 def with_agents(

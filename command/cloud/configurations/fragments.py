@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from command.cloud.group import APP, with_client
+from command.cloud.group import APP, is_called, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
 from schema.decoding.depth import check_depth, nested_too_deeply
@@ -162,7 +162,7 @@ async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, 
 
 async def _find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
     available = await _all(client)
-    matches = [fragment for fragment in available if name_or_id in (fragment["id"], fragment["name"])]
+    matches = [fragment for fragment in available if is_called(fragment, name_or_id)]
     if len(matches) != 1:
         problem = (
             f"several fragments are called {name_or_id!r}: give the id" if matches else f"no fragment {name_or_id!r}"

@@ -85,7 +85,8 @@ class Gallery:
         if self.only not in name:
             return
         if self.weighed:
-            await self._weigh(name, url, ready)
+            if not opened:  # the first load does not depend on details that are opened afterwards
+                await self._weigh(name, url, ready)
             return
         await self.page.goto(url)
         if opened:

@@ -8,6 +8,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from command.cloud.configurations.config import config
+from command.cloud.group import is_called
 from command.cloud.show import chosen, fleet, history, in_state, parts_of, saves, with_health
 
 
@@ -92,3 +93,8 @@ def test_a_machine_is_chosen_by_its_name_however_its_letters_are_composed() -> N
     parts = parts_of([{"location_name": "lab", "machine_summaries": machines}])
     for name in ("caf\u00e9", "cafe\u0301", "lab/cafe\u0301", "cafe\u0301-main"):
         assert chosen(parts, name).id == "p"
+
+
+def test_an_object_is_called_by_its_id_or_by_its_name_however_its_letters_are_composed() -> None:
+    item = {"id": "7", "name": "caf\u00e9"}
+    assert [is_called(item, text) for text in ("7", "caf\u00e9", "cafe\u0301", "cafe", "8")] == [True] * 3 + [False] * 2
