@@ -27,7 +27,6 @@ signal.signal(signal.SIGALRM, lambda *_: time.sleep(1000))
 signal.alarm(4)
 sys.argv[0] = "machine-agent"
 from agent.start import main
-from tests.scope import RIG, on_demand
 main()
 ' "$@"
 """

@@ -38,7 +38,6 @@ with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as 
 
 PORTAL = f"""
 import http.server, urllib.parse
-from tests.scope import RIG, on_demand
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
