@@ -41,10 +41,10 @@ from schema.agent.records import NetworkConfiguration, Settings
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
+from support.program_version import version
 from support.start import held
 from support.systemd import ServiceManager
-from support.version import version
 from support.worker import Worker
 from telemetry.logs.loggers import Logs, configure
 from telemetry.logs.outbox_sink import OutboxSink
@@ -53,7 +53,7 @@ from telemetry.logs.sinks import ConsoleSink
 from telemetry.outbox.queue import Outbox
 from uplink.dial import CloudAddress, address_of, shared
 from uplink.files import FileSource, Reading
-from uplink.upload import upload
+from uplink.log_upload import upload
 
 if TYPE_CHECKING:
     from agent.network.part import AgentNetwork

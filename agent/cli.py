@@ -108,7 +108,7 @@ def command(
     """Install, update and supervise machine-server, and keep this device as its cloud configures it."""
     if version:
         release()
-        from support.version import version as program_version
+        from support.program_version import version as program_version
 
         click.echo(f"machine-agent {program_version()}")
         return

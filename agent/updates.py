@@ -37,7 +37,7 @@ from schema.agent.records import VersionControl
 from schema.errors import MachineError
 from support.worker import Worker
 from uplink.dial import CloudAddress
-from uplink.platform import platform
+from uplink.platforms import platform
 
 RELEASE: Final = "MACHINE_RELEASE"
 """Variable in which the launcher names the release that it has started."""

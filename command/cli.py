@@ -74,7 +74,7 @@ class Main(Commands):
 
 def _version(context: click.Context, _: click.Parameter, requested: bool) -> None:
     if requested and not context.resilient_parsing:
-        from support.version import version
+        from support.program_version import version
 
         click.echo(f"machine {version()}")
         context.exit()

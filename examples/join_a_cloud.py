@@ -29,8 +29,8 @@ from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.outbox.queue import Outbox
 from uplink.configuration import CloudSource
 from uplink.dial import address_of
-from uplink.platform import platform
-from uplink.upload import upload
+from uplink.log_upload import upload
+from uplink.platforms import platform
 
 
 class Log:

@@ -10,7 +10,7 @@ from typing import Final
 
 from nursery_graph import Transition
 from support.channels import Recorder, to_csv
-from support.foreign.remove import erase
+from support.foreign.removal import erase
 from support.plot import Panel, panels_of, render
 from telemetry.logs.entry import Entry, fields_json
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from schema.decoding.conform import conform
+from schema.decoding.conversion import conform
 from schema.decoding.report import Report, join
 from schema.errors import ConfigError, ConfigErrors
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schema.decoding.conform import wrong_type
+from schema.decoding.conversion import wrong_type
 from schema.decoding.report import Report, did_you_mean, join, shown
 from schema.geometry import Capsule, Geometry, Orientation, Pose, RectangularPrism, Sphere, Vector3
 from schema.orientation import FORMS, to_orientation

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from tests.limit import pytest_collection_modifyitems, pytest_runtest_call
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -16,14 +16,14 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 APART: Final = frozenset({"tests", "bench", "tools", "docs", "examples"})
 ALLOWED: Final = "support/foreign/"
 REFUSED: Final = {
-    "shutil.rmtree": "use remove or erase of support.foreign.remove",
-    "shutil.unpack_archive": "use support.foreign.unpack or support.foreign.apart",
-    "os.walk": "use support.foreign.walk",
-    "os.fwalk": "use support.foreign.walk",
-    "os.removedirs": "use remove of support.foreign.remove",
+    "shutil.rmtree": "use remove or erase of support.foreign.removal",
+    "shutil.unpack_archive": "use support.foreign.unpacking or support.foreign.apart",
+    "os.walk": "use support.foreign.walking",
+    "os.fwalk": "use support.foreign.walking",
+    "os.removedirs": "use remove of support.foreign.removal",
 }
 READERS: Final = {"tarfile.open": 1, "tarfile.TarFile": 1, "zipfile.ZipFile": 1}  # position of the mode
-READ: Final = "reads an archive: use support.foreign.tar, support.foreign.unpack or support.foreign.apart"
+READ: Final = "reads an archive: use support.foreign.tar, support.foreign.unpacking or support.foreign.apart"
 
 
 def main() -> int:
@@ -50,7 +50,7 @@ def breaches(root: Path, path: Path) -> Iterator[str]:
                     yield f"{where}: imports {imported} by its name, which hides it: import {node.module}"
         elif isinstance(node, ast.Attribute):
             if node.attr == "rglob":
-                yield f"{where}: rglob: use walk of support.foreign.walk"
+                yield f"{where}: rglob: use walk of support.foreign.walking"
             elif (called := _dotted(node)) in REFUSED:
                 yield f"{where}: {called}: {REFUSED[called]}"
         elif (

@@ -1,8 +1,8 @@
 """Find plain `except` clauses around a nursery: they do not catch the exception group that a nursery raises.
 
 Allowed are `except*`, clauses that name a group or BaseException, `with ungrouped(...)` around the nursery (see
-support.gather), and clauses for TooSlowError, which is raised outside. A call of a function of the same module that
-opens a nursery counts as a nursery.
+support.concurrency), and clauses for TooSlowError, which is raised outside. A call of a function of the same module
+that opens a nursery counts as a nursery.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def _section(api: Any, service: str) -> Iterator[str]:
-    from rpc.api.describe import describe
+    from rpc.api.descriptions import describe
     from runtime.engine.apis import base_of
 
     base = base_of(api)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from schema.decoding.conform import conform, wrong_type
+from schema.decoding.conversion import conform, wrong_type
 from schema.decoding.report import Report, join
 from schema.document.section import Section
 from schema.errors import ConfigError, ConfigErrors

@@ -122,7 +122,7 @@ class CloudAuthorities:
         return _Stored(_digest(ca_file), cloud, tuple(sorted({*seen, *received, *_certificates(machines)})))
 
 
-def path_of(home: Path, part: str) -> Path:
+def authorities_path(home: Path, part: str) -> Path:
     """Return the path of the stored authorities of a part. Raises ValueError like `cached.path_of`."""
     return cached.path_of(home, part).with_name(f"cached_cloud_authorities_{part}.json")
 

@@ -38,21 +38,21 @@ _FINAL: Final = frozenset({ErrorKind.PRECONDITION, ErrorKind.UNSUPPORTED, ErrorK
 _log = structlog.get_logger("rdk.networking")
 
 
-def path_of(home: Path, part: str) -> Path:
+def certificate_path(home: Path, part: str) -> Path:
     """Return the path of the cached certificate of a part. Raises ValueError like `cached.path_of`."""
     return cached.path_of(home, part).with_name(f"cached_cloud_certificate_{part}.pem")
 
 
 def own_names() -> list[str]:
     """Return the host name of this computer and its addresses that others can reach."""
-    from rpc.network.interfaces import outward
+    from rpc.network.network_interfaces import outward
 
     return [socket.gethostname(), *outward()]
 
 
 async def address_changes(notify: Callable[[], None]) -> None:
     """Call `notify` whenever the addresses of this computer may have changed, until cancelled."""
-    from rpc.network.interfaces import watch_changes
+    from rpc.network.network_interfaces import watch_changes
 
     await watch_changes(notify)
 

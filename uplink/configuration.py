@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 import trio
 
-from rpc.silence import within
-from support.gather import ungrouped
+from rpc.peer_timeouts import within
+from support.concurrency import ungrouped
 from uplink import cached
 from uplink.dial import CloudAddress, CloudUnavailable, connected
 from uplink.document import InvalidMessage, document_of

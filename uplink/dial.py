@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
 import trio
@@ -22,9 +22,10 @@ from rpc.client.websocket import NotOpened, Stream, open_websocket
 from rpc.network.tls import ALPN, MACHINE_AUTHORITY, TlsError, client_context
 from schema.document.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 from uplink.contact import Contact
-from uplink.platform import platform, tags
+from uplink.http import Headers
+from uplink.platforms import platform, tags
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
@@ -33,7 +34,6 @@ PUSH: Final = "/machine/v1/follow"
 SERVE: Final = "/machine/v1/serve"
 HTTP1: Final = "http/1.1"  # for WebSockets and downloads
 HERE: Final = Path()
-Headers: TypeAlias = Sequence[tuple[str, str]]
 NOT_TRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"  # this and the following texts are those of OpenSSL
 BY_TIME: Final = ("certificate is not yet valid", "certificate has expired")
 NO_TLS: Final = "WRONG_VERSION_NUMBER"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 if TYPE_CHECKING:
     import httpcore

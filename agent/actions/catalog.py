@@ -25,7 +25,7 @@ from agent.update.record import Release
 from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
-from uplink.download import Part
+from uplink.downloads import Part
 from uplink.http import read_body
 from uplink.releases import MAX_FILE
 

@@ -21,7 +21,7 @@ from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
 from agent.update.record import Progress, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import erase
+from support.foreign.removal import erase
 from uplink.cached import replace
 from uplink.releases import Header, normal_platform
 

@@ -36,8 +36,8 @@ from agent.system.journal import (
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
 from schema.errors import MachineError
-from support.foreign.remove import remove
-from support.gather import ungrouped
+from support.concurrency import ungrouped
+from support.foreign.removal import remove
 from support.worker import Worker
 from telemetry.logs.entry import WARN, Entry
 from telemetry.logs.outbox_sink import OutboxSink

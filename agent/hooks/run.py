@@ -14,7 +14,7 @@ import trio
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema.errors import ConfigError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 from support.watched import follow
 
 GRACE: Final = 2.0

@@ -17,7 +17,7 @@ from agent.install.target import Say, Target
 from agent.layout import AGENT, SERVER, Layout
 from agent.supervise.units import agent_unit, server_unit
 from schema.errors import ErrorKind, MachineError
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import normal_platform
 
 

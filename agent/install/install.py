@@ -32,7 +32,7 @@ from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
 from agent.update.record import Record, Slots
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import erase, remove
+from support.foreign.removal import erase, remove
 from support.private import close, is_open
 from uplink.cached import replace
 

@@ -48,8 +48,8 @@ from agent.update import store
 from agent.update.record import Record, Release, Slots
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import erase
-from support.version import version
+from support.foreign.removal import erase
+from support.program_version import version
 from support.worker import Worker
 from uplink.dial import CloudAddress, address_of
 from uplink.releases import Header

@@ -14,9 +14,9 @@ import msgspec
 
 from agent.layout import AGENT, SERVER, Layout
 from agent.update.record import Release
-from support.foreign.remove import erase
-from support.version import version
-from uplink.platform import platform
+from support.foreign.removal import erase
+from support.program_version import version
+from uplink.platforms import platform
 
 ENTRIES: Final[Mapping[str, str]] = {AGENT: "agent.start", SERVER: "runtime.server.start"}
 """The module of each program."""

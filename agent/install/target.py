@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.layout import Layout
 from schema.errors import ErrorKind, MachineError
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import normal_platform
 
 COMMAND_LIMIT: Final = 330.0  # seconds; systemd gives the agent 300 for its start, and machine-server 120 for its end

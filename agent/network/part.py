@@ -31,7 +31,7 @@ from schema.document.cloud import Cloud as Credentials
 from schema.document.machine import decode
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.inotify import Inotify
-from support.version import version
+from support.program_version import version
 from support.worker import Worker
 from uplink.cached import replace as replace_file
 

@@ -18,7 +18,7 @@ from agent.update.record import Release
 from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
-from uplink.download import Expected, Part, Progress, Source, Stopped, download
+from uplink.downloads import Expected, Part, Progress, Source, Stopped, download
 from uplink.releases import MAX_FILE
 
 _CHUNK: Final = 1 << 20

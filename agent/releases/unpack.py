@@ -11,11 +11,11 @@ from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 from support.foreign.apart import unpack_apart_blocking
-from support.foreign.remove import erase, remove
+from support.foreign.removal import erase, remove
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
-from support.foreign.unpack import NoSpaceError
-from support.foreign.walk import flush
+from support.foreign.unpacking import NoSpaceError
+from support.foreign.walking import flush
 
 MARK: Final = b"\n__PAYLOAD__\n"
 MAX_SCRIPT: Final = 16 * 1024

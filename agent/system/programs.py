@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 from support.worker import Worker
 
 LIMIT: Final = 60.0

@@ -23,7 +23,7 @@ from cloud.store import soundness
 from cloud.store.migrations import STEPS
 from cloud.store.sqlite import SqliteHandle, opened_exclusively
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import erase, remove
+from support.foreign.removal import erase, remove
 from support.foreign.stream import PIECE, BadArchiveError
 from support.foreign.tar import Archive, Bounds, Kind
 

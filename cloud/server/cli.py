@@ -433,7 +433,7 @@ def _ray(settings: Mapping[str, Any]) -> RayOptions | None:
     address = settings["training"]
     if address == "local":
         return None
-    from training.engine.ray_jobs import parse_address, parse_placement
+    from training.engine.ray_client import parse_address, parse_placement
 
     try:
         parse_address(address)

@@ -64,8 +64,8 @@ async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if options.ray is None or not options.training_jobs:
         task_status.started(await able(options, deps["database"]))
         await trio.sleep_forever()
+    from training.engine.ray_client import parse_address, parse_placement, ray_jobs
     from training.engine.ray_engine import Cluster, RayEngine
-    from training.engine.ray_jobs import parse_address, parse_placement, ray_jobs
 
     await claim(options, deps["database"])
     ray = options.ray

@@ -100,8 +100,9 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
     is online: `machine cloud keys delete`.
     """
     from command.cloud.http import get
-    from rpc.access import install_line as lines
     from rpc.access.addresses import is_loopback_name
+    from rpc.access.installation import install_line as line_for
+    from rpc.access.installation import user_data
 
     part = await find(client, machine)
     address = login.load(os.environ).address
@@ -120,12 +121,12 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
     name = f"installation of {part.machine}"[:60]
     key = await client.call(APP, "", "create_key", authorizations=[grant], name=name)
     try:
-        line = lines.install_line(url, part.id, key["id"], key["key"], sha256)
+        line = line_for(url, part.id, key["id"], key["key"], sha256)
     except ValueError as error:
         raise click.ClickException(
             f"{error}: sign in with the address of the cloud, such as https://cloud.example"
         ) from None
-    click.echo(lines.user_data(line) if cloud_init else line, nl=not cloud_init)
+    click.echo(user_data(line) if cloud_init else line, nl=not cloud_init)
     click.echo(f"once it is online, delete the key: machine cloud keys delete {key['id']}", err=True)
     if not url.startswith("https://"):
         click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)

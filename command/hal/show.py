@@ -14,7 +14,7 @@ from command.interrupts import run_until_interrupted
 from hal.inventory.board import find_board
 from hal.inventory.checks import problems
 from hal.inventory.findings import Inventory, Problem
-from hal.inventory.inventory import inventory
+from hal.inventory.scanning import inventory
 from hal.linux.hardware import LinuxHardware
 from runtime.engine.views import tables
 from schema.errors import MachineError

@@ -16,7 +16,7 @@ from schema.names import INTERNAL_NAMESPACE
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
-    from rpc.api.describe import MethodInfo
+    from rpc.api.descriptions import MethodInfo
 
 
 async def call(client: ApiClient, connection: Connection, name: str, method: str, words: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ def methods_of(api: str, *, documented: bool = True) -> dict[str, MethodInfo]:
     Texts and defaults come from the API's base class, which takes a third of a second to load: without `documented`,
     texts are empty and no argument is required.
     """
-    from rpc.api.describe import describe
+    from rpc.api.descriptions import describe
 
     base = None
     if documented:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import click
 import trio
 
-from rpc.network.interfaces import Interface, interfaces
 from rpc.network.mdns import (
     AAAA,
     GROUP_V4,
@@ -33,6 +32,7 @@ from rpc.network.mdns import (
     flags_of,
     key,
 )
+from rpc.network.network_interfaces import Interface, interfaces
 from runtime.engine.views import tables
 from runtime.parts.mdns.records import SERVICE
 

@@ -173,8 +173,8 @@ def pack(folder: Path, output: Path | None, exclude: tuple[str, ...]) -> None:
     Names that begin with a dot, __pycache__, virtual environments, dist, artifacts, and archives are left out. The same
     files result in the same archive.
     """
-    from runtime.sdk.pack import pack as do
-    from runtime.sdk.pack import read_folder
+    from runtime.sdk.packing import pack as do
+    from runtime.sdk.packing import read_folder
     from schema.errors import MachineError
 
     try:

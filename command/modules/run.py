@@ -18,7 +18,7 @@ import trio
 from command.connection import EXIT_INTERRUPTED
 from nursery_graph import process_group
 from runtime.sdk.meta import Meta
-from runtime.sdk.pack import read_folder
+from runtime.sdk.packing import read_folder
 from runtime.sdk.start import HARDWARE_VARIABLE
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError

@@ -24,7 +24,7 @@ from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from runtime.engine.views import tables
 from runtime.sdk.meta import Meta, check_offers
-from runtime.sdk.pack import read_folder
+from runtime.sdk.packing import read_folder
 
 READY_LIMIT: Final = 60.0  # seconds until every resource must have been tried; less than a module's start limit
 PATIENCE: Final = 3.0  # seconds until an unhealthy resource counts as a problem

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.views import tables
 from runtime.parts.data.export import FORMATS, Export, jsonl_line, parquet
 from runtime.parts.data.files.names import OPEN

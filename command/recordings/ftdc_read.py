@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home import home as home_of
+from runtime.engine.home_folder import home as home_of
 from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from schema.errors import ErrorKind, MachineError
-from support.foreign.walk import walk
+from support.foreign.walking import walk
 from telemetry.metrics.ftdc import Recording, Series, read
 
 FOLDER: Final = "diagnostics.data"

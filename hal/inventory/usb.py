@@ -37,7 +37,7 @@ def _device(device: Path) -> UsbFinding:
 
 def serial_findings(root: Path = ROOT) -> tuple[SerialFinding, ...]:
     """Return all ports that belong to hardware; stable names are the system's links, then those of our udev rules."""
-    from hal.inventory.serial_ports import serial_ports
+    from hal.inventory.serial_port import serial_ports
 
     own = links(root, [f"{MACHINE}/serial"])
     findings = []

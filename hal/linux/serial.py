@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from hal.errors import Fault, HalError
-from hal.inventory.serial_ports import ROOT, find_serial_port, identity_of, listed, serial_ports
+from hal.inventory.serial_port import ROOT, find_serial_port, identity_of, listed, serial_ports
 from hal.linux.descriptor import DescriptorStream
 from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.worker import BusWorker

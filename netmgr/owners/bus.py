@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 PROPERTIES: Final = "org.freedesktop.DBus.Properties"
 CALL_LIMIT: Final = 10.0  # seconds; half of that of libdbus, because programs here answer from memory

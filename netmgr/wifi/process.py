@@ -14,7 +14,7 @@ import trio
 from netmgr.programs import ENVIRONMENT, run
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 from support.inotify import CREATE, DELETE, Inotify
 
 PROGRAM: Final = ("wpa_supplicant",)

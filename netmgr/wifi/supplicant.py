@@ -21,7 +21,7 @@ from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Run
 from nursery_graph import Restart
 from nursery_graph.restart import back_off
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 FOLDER: Final = Path("/run/machine-agent/wifi")
 """Folder of the control sockets, with a folder for each radio."""

@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from rpc.api.client import build_request, find_method
 from rpc.api.convert.converters import CONVERTERS, converter_of
 from rpc.api.convert.encode import is_map
-from rpc.api.describe import type_text, wrapped_list
+from rpc.api.descriptions import type_text, wrapped_list
 from rpc.api.methods import Method
 from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError

@@ -112,7 +112,7 @@ class ApiClient:
                     while (reply := await stream.recv_message()) is not None:
                         yield _result(call.method, reply, hint)
                     return
-                from support.side_task import side_task
+                from support.side_tasks import side_task
 
                 async with side_task(partial(call.send_items, stream)) as sending:
                     while (reply := await sending.until(stream.recv_message)) is not None:

@@ -17,7 +17,7 @@ from rpc import metadata as codec
 from rpc.carrier import CallConnection, Peer
 from rpc.client.response import Response
 from rpc.parsing import one_by_one, too_deep
-from rpc.silence import catch_up
+from rpc.peer_timeouts import catch_up
 from rpc.statistics import Statistics
 
 _pack_prefix = struct.Struct(">BI").pack

@@ -20,7 +20,7 @@ from rpc.client.target import Target
 from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from rpc.statistics import Statistics
 
 _COMMON: Final = hpack.encode(

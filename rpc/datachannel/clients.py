@@ -35,7 +35,7 @@ from rpc.peers.signals import (
 )
 from rpc.status import of_exception
 from schema.errors import ErrorKind, MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 
 MAX_CALLER_ATTEMPTS: Final = 8  # clients with the same key that are being connected: they may never connect
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB

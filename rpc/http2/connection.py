@@ -23,7 +23,7 @@ from rpc.errors import (
 from rpc.http2.codec import frames
 from rpc.http2.codec.frame_reader import FrameReader
 from rpc.http2.sending import SendingStreams
-from rpc.silence import catch_up, silence
+from rpc.peer_timeouts import catch_up, silence
 
 _log = logging.getLogger("rpc.http2")
 _READ: Final = 65536

@@ -31,7 +31,7 @@ from rpc.http2.exchange import Exchange
 from rpc.http2.flow import Receiver, Stream
 from rpc.http2.grpc_web import WebCarrier
 from rpc.http2.skipped import Skipped
-from rpc.silence import catch_up
+from rpc.peer_timeouts import catch_up
 from rpc.turns import Flow
 
 _log = logging.getLogger("rpc.http2")

@@ -85,7 +85,7 @@ class StandardServices:
             serves: Serves = self._serves
             handlers = health(serves, self._listen, token=lambda: self._authenticator().enabled)
         else:
-            from rpc.server.reflection import reflection
+            from rpc.server.server_reflection import reflection
 
             handlers = reflection(self.names, load=self._load_any, pools=self._pools)
         return {path: self._admitted(handler) for path, handler in handlers.items()}

@@ -15,7 +15,7 @@ from catalogue.parsing import Parser
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Context, Extra
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 GRACE: Final = 1.0  # seconds between asking a program to end and killing it
 STDERR_SHOWN: Final = 300  # characters of a failed program's stderr in the error

@@ -16,7 +16,7 @@ from runtime.engine.resource import Attributes, Door, Extra, Value
 from runtime.engine.services.sensors import SensorReadings, Sensors
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
-from support.gather import gather
+from support.concurrency import gather
 
 
 class AllSensors(Sensors):

@@ -22,12 +22,12 @@ from runtime.programs.command import Program
 from schema.errors import ErrorKind, MachineError
 from support import private
 from support.foreign.apart import unpack_apart
-from support.foreign.remove import erase, remove
+from support.foreign.removal import erase, remove
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
-from support.foreign.unpack import unpack as unpack_archive
+from support.foreign.unpacking import unpack as unpack_archive
 from support.worker import Worker
-from uplink.download import digest_of
+from uplink.downloads import digest_of
 
 META: Final = "meta.json"
 MAX_META: Final = 1 << 20  # bytes

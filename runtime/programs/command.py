@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from schema.document.log import WORDS, parse_level
 from schema.document.machine import MachineDocument
 from schema.document.modules import Module

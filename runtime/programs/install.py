@@ -11,13 +11,13 @@ import structlog
 import trio
 
 from nursery_graph import ProcessFailed, process_group
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.programs import archive
 from runtime.programs.command import Program, absolute, local_program
 from runtime.programs.output import Output
 from schema.document.modules import Module
 from schema.errors import ConfigError, ErrorKind, MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 from support.worker import Worker
 from telemetry.logs.names import of_module
 

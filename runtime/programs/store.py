@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
 from runtime.programs.configured import MODULE, Key
 from support.worker import Worker
-from uplink.download import PARTS, part_of
+from uplink.downloads import PARTS, part_of
 
 FOLDER: Final = "packages"
 

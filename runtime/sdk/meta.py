@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from rpc.api.table import APIS
-from schema.decoding.conform import conform
+from schema.decoding.conversion import conform
 from schema.decoding.report import Report, did_you_mean, join
 from schema.decoding.syntax import parse_json
 from schema.document.section import Section

@@ -111,7 +111,7 @@ class ModuleRouter:
         if not path.startswith("/grpc.reflection."):
             return self._inner.get(path)
         if self._reflection is None:
-            from rpc.server.reflection import reflection
+            from rpc.server.server_reflection import reflection
 
             self._reflection = reflection(self._inner.service_names, load=self._load)
         return self._reflection.get(path)

@@ -12,7 +12,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from runtime.engine.apis import base_of
 from runtime.engine.host import ResourceHost
 from runtime.engine.planning.reconfigure import PlannedResource

@@ -27,8 +27,8 @@ from runtime.server.configuration import Configuration, Source
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.errors import MachineError
+from support.program_version import version
 from support.start import held
-from support.version import version
 from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import Logs, configure
 from telemetry.logs.sinks import ConsoleSink, FileSink, Sink

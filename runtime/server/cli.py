@@ -75,7 +75,7 @@ def command(**options: Any) -> None:
     if any(options[name] not in (None, False) for name in short):
         release()
     if options["version"]:
-        from support.version import version
+        from support.program_version import version
 
         click.echo(f"machine-server {version()}")
         return

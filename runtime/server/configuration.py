@@ -32,7 +32,7 @@ from schema.document.machine import Decoded, MachineDocument, decode
 from schema.errors import ConfigError, MachineError
 from schema.secrets import masked
 from schema.substitution import fill
-from support.version import version
+from support.program_version import version
 from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import REVEALED, Logs
 from uplink.files import Reading, decode_text

@@ -24,7 +24,7 @@ from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
 from schema.document.cloud import Cloud
-from support.version import version
+from support.program_version import version
 
 _MODULE_STATES: Final = {
     State.UNCONFIGURED: "pending",

@@ -29,7 +29,7 @@ from schema.agent.records import (
     VersionControl,
 )
 from schema.agent.rules import MINUTE, TimeUnit, extra_of, fields_of
-from schema.decoding.conform import conform
+from schema.decoding.conversion import conform
 from schema.decoding.depth import check_depth
 from schema.decoding.report import Report, did_you_mean, join, shown
 from schema.durations import format_duration, parse_duration

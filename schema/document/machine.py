@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-from schema.decoding.conform import conform, wrong_type
+from schema.decoding.conversion import conform, wrong_type
 from schema.decoding.report import Report, detached, join
 from schema.decoding.syntax import parse_json, repeated_keys
 from schema.document.auth import Auth

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from schema.decoding.conform import conform, wrong_type
+from schema.decoding.conversion import conform, wrong_type
 from schema.decoding.report import Report, detached, join, shown
 from schema.document.log import LogConfiguration
 from schema.document.section import Section

@@ -20,7 +20,7 @@ import trio
 from support.foreign.child import NICE
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
-from support.foreign.unpack import NoSpaceError
+from support.foreign.unpacking import NoSpaceError
 
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
@@ -35,7 +35,7 @@ async def unpack_apart(archive: Path, folder: Path, bounds: Bounds, *, begin: in
     """Unpack an archive, which begins at the byte `begin` of a file, into `folder`, which is created.
 
     The caller removes the folder after an error, and if it is cancelled, which kills the process at once. Raises what
-    `support.foreign.unpack.unpack` raises, and BadArchiveError if the archive takes too much time or memory.
+    `support.foreign.unpacking.unpack` raises, and BadArchiveError if the archive takes too much time or memory.
     """
     order = _order(archive, folder, bounds, begin)
     with trio.move_on_after(bounds.wall):

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
-from support.foreign.unpack import NoSpaceError, unpack
+from support.foreign.unpacking import NoSpaceError, unpack
 
 NICE: Final = 10  # lower priority than what the parent serves
 DESCRIPTORS: Final = 300  # a path has fewer folders

@@ -20,10 +20,10 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
-from support.foreign.unpack import unpack
+from support.foreign.unpacking import unpack
 
 BLOCK = 512
 BOUNDS = Bounds(entries=200, size=1 << 20, depth=20)

@@ -19,7 +19,7 @@ import pytest
 import trio
 
 from agent.layout import PROGRAMS
-from support.version import version
+from support.program_version import version
 from tests.e2e.agent.support import until
 from tests.e2e.cloud.test_command import Terminal
 from tests.hil.agent.device import Device, joined
@@ -28,7 +28,7 @@ from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
 from tests.hil.test_agent import online
-from uplink.platform import platform
+from uplink.platforms import platform
 
 OPTION: Final = "MACHINE_HIL_BUILT"
 """Environment variable that also installs release files of `make release`."""

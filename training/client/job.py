@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, Final, TextIO, cast
 from schema.errors import ErrorKind, MachineError
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Archive, Bounds, Kind
-from support.foreign.unpack import fill
+from support.foreign.unpacking import fill
 from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
-from support.version import version
+from support.program_version import version
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
 OWN: Final = ("schema", "support", "training")  # packages whose modules are copied

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from support.foreign.remove import FOLDER, enter, erase
-from support.foreign.walk import entries, flush
+from support.foreign.removal import FOLDER, enter, erase
+from support.foreign.walking import entries, flush
 
 MAX_DEPTH: Final = 100  # levels of folders that are copied
 OVERHEAD: Final = 16  # entries of the disk that are its own

@@ -20,7 +20,7 @@ import trio
 
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from support.worker import Worker
 from telemetry.logs.program_output import Lines
 from training.engine import disk

@@ -32,14 +32,14 @@ from typing import Final
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import remove
-from support.foreign.walk import walk
+from support.foreign.removal import remove
+from support.foreign.walking import walk
 from support.worker import Worker
 from telemetry.logs.program_output import Lines
 from training.engine.groups import Used
 from training.engine.local import LIFE, OWN, PIECE, ROOT, SILENCE, SLICE, WATCH, Interpreter, limits_of, plan_of
 from training.engine.port import MIB, Order, Outcome, Sink
-from training.engine.ray_jobs import TERMINAL, Placement, RayJobs, Submission
+from training.engine.ray_client import TERMINAL, Placement, RayJobs, Submission
 from training.engine.ray_node import LOOK, STOP
 from training.engine.reasons import Reasons
 from training.engine.usage import usage

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from schema.errors import ErrorKind, MachineError
-from support.foreign.walk import MovedError, entries, walk
+from support.foreign.walking import MovedError, entries, walk
 
 ATTEMPTS: Final = 5  # to count folders that change meanwhile
 TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published

@@ -28,7 +28,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from schema.errors import ErrorKind, MachineError
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from support.worker import Worker
 from training.engine.local import inspected
 from training.engine.port import MIB, Bounds, Engine, Order, Sink

@@ -27,8 +27,8 @@ from cloud.domain.certificates.machine_names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now
-from rpc.network.interfaces import outward, watch_changes
 from rpc.network.listeners import parse_address
+from rpc.network.network_interfaces import outward, watch_changes
 from rpc.network.tls import InMemoryTls, ServerTls, TlsError
 from schema.errors import MachineError
 from support.watched import follow

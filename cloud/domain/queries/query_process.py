@@ -38,7 +38,7 @@ from cloud.domain.queries.scratch import Scratch
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
 from schema.errors import ErrorKind, MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 from support.worker import Worker
 
 AT_ONCE: Final = 4  # processes

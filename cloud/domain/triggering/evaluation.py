@@ -32,7 +32,7 @@ from triggers import cooldown
 from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
 from triggers.evaluate import fires
 from triggers.events import Firing, Happening, Ingested, TrainingEnded, Where
-from triggers.mail import mail
+from triggers.mail_text import mail
 from triggers.webhook import unsigned
 
 BATCH: Final = 100  # events in one transaction

@@ -23,7 +23,7 @@ from cloud.domain.triggering.queue import enqueue
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, moment_of, stored
-from rpc.silence import was_suspended
+from rpc.peer_timeouts import was_suspended
 from triggers.events import Presence
 
 SEEN: Final = "seen"  # sent by cloud.domain.machines.machines.note_seen

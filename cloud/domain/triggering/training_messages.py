@@ -14,7 +14,7 @@ from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from triggers.document import EMAIL, WEBHOOK, Notification
 from triggers.events import TrainingEnded
-from triggers.mail import mail_about_training
+from triggers.mail_text import mail_about_training
 from triggers.webhook import TRAINING, about_training
 
 

@@ -32,7 +32,7 @@ from cloud.store.sql import Sql
 from cloud.values.limits import SDP
 from cloud.work.openings import ANSWERERS
 from schema.errors import ErrorKind, MachineError
-from support.side_task import SideTask, side_task
+from support.side_tasks import SideTask, side_task
 
 HOST: Final = "rpc-host"
 HEARTBEATS: Final = "heartbeats-allowed"

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 import trio
 
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from support.worker import Worker
 
 SLICE: Final = 1.0  # seconds for one folder before the next has its turn

@@ -27,8 +27,8 @@ from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from schema.errors import ErrorKind, MachineError
 from support import private
-from support.foreign.remove import erase
-from support.gather import unwrap
+from support.concurrency import unwrap
+from support.foreign.removal import erase
 from support.worker import Worker
 from training.engine import lock
 from training.engine.port import CLOUD, Connect, Engine, Order, Outcome

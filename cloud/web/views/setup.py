@@ -16,7 +16,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.organizations.authorities import AuthorityService
 from cloud.values.author import Author
 from cloud.web.common.site import author_of, render
-from rpc.access.install_line import CA_FILE, install_line
+from rpc.access.installation import CA_FILE, install_line
 from schema.errors import ErrorKind, MachineError
 
 FILE = "machine.json"

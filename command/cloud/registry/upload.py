@@ -43,7 +43,7 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
     with tempfile.TemporaryDirectory(prefix="machine-upload-") as temporary_folder:
         try:
             if path.is_dir():
-                from runtime.sdk.pack import pack
+                from runtime.sdk.packing import pack
 
                 archive = Path(temporary_folder) / "module.tar.gz"
                 meta, _ = pack(path, archive)

@@ -43,7 +43,7 @@ def trainers(as_json: bool) -> None:
 def copy_trainer(trainer: str, item: str | None, version: str, output: Path | None, organization: str) -> None:
     """Copy TRAINER, with its sources and weights, to a script for `submit-custom`."""
     from schema.errors import MachineError
-    from support.version import version as own
+    from support.program_version import version as own
     from training.client.trainers import archive
 
     if (item is None) == (output is None):

@@ -21,7 +21,7 @@ from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from rpc.status import to_machine_error
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 if TYPE_CHECKING:
     from command.cloud.show import Part

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from rpc.carrier import Farewell
-from rpc.silence import silence
+from rpc.peer_timeouts import silence
 from runtime.engine.views.status import SessionStatus
 from schema.errors import ErrorKind, MachineError
 

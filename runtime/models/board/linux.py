@@ -21,7 +21,7 @@ from runtime.models.board.analogs import AnalogInput, open_analogs
 from runtime.models.board.pin import BoardContext, Pin
 from runtime.models.board.ticks import TickQueue
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 _PIN_SUBSYSTEMS: Final = ("gpio", "pwm")  # subsystems of the devices that provide pins
 

@@ -9,7 +9,7 @@ import msgspec
 
 from catalogue.discovery.hardware import HardwareConfig
 from hal.inventory.checks import problems
-from hal.inventory.inventory import inventory
+from hal.inventory.scanning import inventory
 from runtime.engine.resource import Attributes, Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
 from runtime.models.discovery.entries import entries

@@ -10,7 +10,7 @@ import trio
 
 from runtime.engine.components.controls.board import Board, Tick
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 START_ERROR_LIMIT: Final = 0.02  # seconds in which a board that refuses the pins raises its error
 

@@ -17,7 +17,7 @@ from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.wheels.wheeled import WheeledBase
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import GeoPoint, Orientation, Vector3
-from support.gather import gather
+from support.concurrency import gather
 
 
 class WheeledOdometry(MovementSensor):

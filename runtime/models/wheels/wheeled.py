@@ -18,7 +18,7 @@ from runtime.models.drive import MIN_RPM
 from runtime.models.motion import ExclusiveMotion, check_finite, run_all, run_shielded
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
-from support.gather import gather
+from support.concurrency import gather
 
 NO_POWER: Final = 1e-9  # lower power is a rounding error
 

@@ -23,7 +23,7 @@ from rpc.datachannel.clients import Responder
 from rpc.network.tls import TlsError
 from rpc.peers.dial import HOST, SERVICE
 from schema.errors import ErrorKind, MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 from uplink.dial import CloudAddress, shared
 
 ANSWER: Final = f"{SERVICE}Answer"

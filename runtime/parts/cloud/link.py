@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rpc.peers.engines import installed
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.views.health import health_of
 from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
@@ -19,12 +19,11 @@ from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.outbox.queue import Outbox
-from uplink.authorities import CloudAuthorities
-from uplink.authorities import path_of as authorities_of
-from uplink.certificate import CloudCertificate, path_of
+from uplink.authorities import CloudAuthorities, authorities_path
+from uplink.certificate import CloudCertificate, certificate_path
 from uplink.configuration import CloudSource
 from uplink.dial import HERE, CloudAddress, address_of
-from uplink.platform import platform
+from uplink.platforms import platform
 
 if TYPE_CHECKING:
     from runtime.engine.views.source import Source
@@ -90,10 +89,10 @@ def open_link(
         ) from error
     certificate = None
     if address.secure:
-        authorities = CloudAuthorities(address.authorities, authorities_of(folder, address.part))
+        authorities = CloudAuthorities(address.authorities, authorities_path(folder, address.part))
         authorities.load()
         address = replace(address, learned=authorities.trusted)
-        certificate = CloudCertificate(address, path_of(folder, address.part), authorities)
+        certificate = CloudCertificate(address, certificate_path(folder, address.part), authorities)
         certificate.load()
     source, calls = CloudSource(address, initial, folder, worker), CloudCalls(address)
     source.answer_calls(calls.requested)
@@ -138,7 +137,7 @@ def reached_at(addresses: Sequence[str]) -> str:
     listening, _, port = addresses[0].rpartition(":")
     if listening not in ("0.0.0.0", "[::]"):
         return addresses[0]
-    from rpc.network.interfaces import outward
+    from rpc.network.network_interfaces import outward
 
     host = next(iter(outward()), "127.0.0.1")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

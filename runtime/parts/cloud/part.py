@@ -18,7 +18,7 @@ from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.calls import MOST
 from runtime.parts.cloud.link import CloudLink
 from schema.document.machine import MachineDocument
-from uplink.upload import upload
+from uplink.log_upload import upload
 
 if TYPE_CHECKING:
     from runtime.parts.cloud.answering import Answering

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import trio
 
 from nursery_graph import current_node
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.engine.services.data_manager import DataManager, MimeType
 from runtime.parts.data.files.disk import Disk, ThreadDisk

@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from nursery_graph import Node, Restart
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 
 from nursery_graph import Node
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
@@ -20,7 +20,7 @@ from schema.document.machine import MachineDocument
 from schema.document.tracing import Tracing
 from schema.errors import ConfigError
 from support.file_ring import FileRing
-from support.version import version
+from support.program_version import version
 from support.worker import Worker
 from telemetry.metrics.spans import Span
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rpc.client.channel import Channel
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from runtime.engine.apis import BASES
 from runtime.parts.modules.client import Offer
 from schema.errors import MachineError

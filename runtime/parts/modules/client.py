@@ -14,7 +14,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from schema.document.machine import ResourceEntry
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model

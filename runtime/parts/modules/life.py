@@ -13,7 +13,7 @@ import trio
 
 from nursery_graph import ProcessFailed
 from rpc.client.channel import Channel
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from runtime.parts.modules.apis import learn
 from runtime.parts.modules.client import ModuleClient
 from runtime.parts.modules.link import ModuleLink
@@ -22,7 +22,7 @@ from runtime.parts.modules.watchdog import watch_answers, watch_usage
 from runtime.programs.command import command_line, environment_of
 from runtime.programs.output import Output
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 from support.private import make_folder
 from telemetry.logs.names import of_module
 

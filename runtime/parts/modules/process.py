@@ -27,7 +27,7 @@ from runtime.programs.command import Program, socket_address, tcp_address
 from runtime.programs.output import Output
 from schema.document.modules import Module, ModuleLimits
 from schema.errors import ConfigError, ErrorKind, MachineError
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from support.inotify import Inotify
 from support.worker import Worker
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from schema.document.modules import Module
-from support.foreign.walk import walk
+from support.foreign.walking import walk
 from support.inotify import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
 
 QUIET: Final = 0.3  # seconds without a change until a save counts as complete

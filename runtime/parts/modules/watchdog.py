@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from rpc.silence import was_suspended
+from rpc.peer_timeouts import was_suspended
 from runtime.parts.modules.client import ModuleClient
 from runtime.parts.modules.limits import Usage, exceeded
 from schema.document.modules import Module

@@ -26,7 +26,7 @@ from schema.document.packages import PackageSource
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from telemetry.logs.names import PACKAGES
-from uplink.download import Expected, Part, Source, download, part_of
+from uplink.downloads import Expected, Part, Source, download, part_of
 from uplink.http import Headers
 
 TIDY: Final = f"{INTERNAL}package-tidy"

@@ -14,7 +14,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.client import ApiClient, build_request, find_method
 from rpc.client.channel import Channel
-from rpc.silence import within
+from rpc.peer_timeouts import within
 from rpc.status import to_machine_error
 from runtime.engine.calls import introduction
 from runtime.engine.calls.introduction import Introduction

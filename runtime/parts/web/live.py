@@ -25,7 +25,7 @@ from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.logview import SHOWN, Filter, newest
 from runtime.parts.web.render import Renderer
 from schema.errors import MachineError
-from support.gather import ungrouped
+from support.concurrency import ungrouped
 
 FRAME: Final = 0.1  # seconds between two patches of a page; faster ones would be invisible but cost rendering
 REFUSED: Final = 4403  # close code for pages without permission; private use, like HTTP's 403

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rpc.api.describe import ArgumentInfo, MethodInfo, describe
+from rpc.api.descriptions import ArgumentInfo, MethodInfo, describe
 from runtime.engine.apis import base_of
 from runtime.engine.views.source import Field, Method
 from schema.names import API

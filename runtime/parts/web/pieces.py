@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rpc.pages import words
-from rpc.pages.drawing import MISSING, Drawing, Vertex, full_name, structure
-from rpc.pages.drawing import drawing as drawn
+from rpc.pages.graph_drawing import MISSING, Drawing, Vertex, full_name, structure
+from rpc.pages.graph_drawing import drawing as drawn
 from rpc.pages.patches import Piece
 from runtime.engine.views.health import health_word, is_failing
 from runtime.engine.views.status import MachineStatus, NodeView, ResourceStatus

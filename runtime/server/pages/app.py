@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rpc.pages.scrape import exposed
-from runtime.engine.home import home
+from runtime.engine.home_folder import home
 from runtime.engine.metrics.prometheus import families
 from runtime.parts.web.arranging import Arranging
 from runtime.parts.web.debug import Process, answer

@@ -98,7 +98,7 @@ class Gate:
         token = self.authenticator.token_for(caller) if facts is not None and self.enabled else None
         if facts is None or token is None:
             return None
-        from rpc.network.interfaces import outward
+        from rpc.network.network_interfaces import outward
 
         addresses = reachable(endpoint.addresses, outward())
         return Introduction(addresses=addresses, certificate=facts.fingerprint, token=token, computer=this_computer())

@@ -20,7 +20,7 @@ from runtime.engine.resource import Resource
 from runtime.engine.roster import Roster
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose
-from support.gather import gather
+from support.concurrency import gather
 
 KINEMATICS_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
 

@@ -33,7 +33,7 @@ from runtime.server.robot.frames import FrameRpcs
 from runtime.server.robot.logs import forward
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, INTERNAL_NAMESPACE
-from support.version import version
+from support.program_version import version
 from telemetry.logs.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"

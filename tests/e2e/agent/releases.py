@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 from agent.releases.unpack import MARK
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import normal_platform
 
 SERVER = f'exec {sys.executable} -m runtime.server.start "$@"\n'

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.version import version
+from support.program_version import version
 from tests.e2e.agent.support import LIMIT, agent, new_part, until
 from tests.e2e.cloud.process import cloud
 

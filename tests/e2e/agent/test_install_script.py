@@ -25,7 +25,7 @@ from tests.e2e.cloud.test_certificates import Secured
 from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.harness import START_LIMIT_S
 from tools.release.pack import pack
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import AGENT, Header, normal_platform
 
 pytestmark = [

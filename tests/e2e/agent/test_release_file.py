@@ -10,9 +10,9 @@ import pytest
 
 from agent.releases.header import read_identity
 from agent.releases.unpack import unpack
-from support.version import version
+from support.program_version import version
 from tests.e2e.harness import Server
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import AGENT, PROGRAMS, SERVER
 
 FOLDER = Path(__file__).parents[3] / "build/release"

@@ -13,7 +13,7 @@ import trio
 
 from rpc.api.client import ApiClient
 from rpc.api.cloud_v1 import AGENTS
-from support.version import version
+from support.program_version import version
 from tests.e2e.agent.support import Part, agent, new_part, until
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.unit.schema.agent.tables import KEYS

@@ -21,7 +21,7 @@ def test_an_idle_agent_loads_no_large_modules() -> None:
     program = (
         "import sys\nfrom support.start import lean_imports\nimport agent.cli\n"
         "with lean_imports():\n    import agent.app\n"
-        "from support.version import version\nassert version() != '0.0.0+unknown'\n"
+        "from support.program_version import version\nassert version() != '0.0.0+unknown'\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -18,7 +18,7 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
-from runtime.sdk.pack import pack
+from runtime.sdk.packing import pack
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import Server, server

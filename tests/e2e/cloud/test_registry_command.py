@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from command.modules.new import write
-from runtime.sdk.pack import pack
+from runtime.sdk.packing import pack
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_command import Terminal
 

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 import trio
 
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, run  # noqa: F401 - a fixture
 from tests.processes import running
 from training.engine import local, lock

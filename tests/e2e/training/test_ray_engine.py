@@ -22,8 +22,8 @@ from tests.processes import running
 from tests.ray_cluster import TOKEN, cluster
 from tests.ray_cluster import Cluster as RayCluster
 from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.ray_client import parse_address, parse_placement, ray_jobs
 from training.engine.ray_engine import Cluster, RayEngine, Times, attempts
-from training.engine.ray_jobs import parse_address, parse_placement, ray_jobs
 from training.jobs.events import Event, Log
 
 SCRIPT = Path(__file__).with_name("script.py")

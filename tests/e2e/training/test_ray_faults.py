@@ -18,8 +18,8 @@ import trio
 
 from schema.errors import ErrorKind, MachineError
 from tests.ray_cluster import NODE, TOKEN, Cluster, cluster
+from training.engine import ray_client as calls
 from training.engine import ray_engine
-from training.engine import ray_jobs as calls
 from training.engine.port import MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log
 from training.weights import BACKBONE

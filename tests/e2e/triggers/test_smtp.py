@@ -21,7 +21,7 @@ import trio
 from tests.selfsigned import self_signed
 from tests.unit.triggers.make import NOW, WHERE, conditional, trigger, upload
 from triggers.evaluate import fires
-from triggers.mail import mail
+from triggers.mail_text import mail
 from triggers.retry import next_try
 from triggers.smtp import Mailer, Settings
 

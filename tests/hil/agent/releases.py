@@ -15,7 +15,7 @@ from typing import Final
 from agent.layout import AGENT, SERVER
 from tests.hil.image.contents import SITE
 from tools.release.pack import Packed, pack
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import Header, normal_platform
 
 SOURCE: Final = "/srv/source"

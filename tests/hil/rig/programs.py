@@ -12,7 +12,7 @@ from tests.hil.image.contents import WARM_IMPORTS
 
 PYTHON: Final = ("python3", "-m")
 HARDWARE: Final = (
-    "hal.inventory.inventory",
+    "hal.inventory.scanning",
     "hal.inventory.checks",
     "hal.linux.gpio.lines",
     "hal.linux.i2c.bus",

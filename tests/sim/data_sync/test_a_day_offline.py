@@ -24,7 +24,7 @@ from telemetry.outbox.queue import Outbox
 from tests.unit.runtime.parts.data import machines
 from tests.unit.runtime.parts.data.clouds import FakeCloud, Upload
 from tests.unit.runtime.parts.data.machines import Counting, machine, sensor, status
-from uplink.upload import upload
+from uplink.log_upload import upload
 
 T = TypeVar("T")
 DAY = 86_400.0

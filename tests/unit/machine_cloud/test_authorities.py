@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from cloud.domain.certificates.issue import crossed, fingerprint, new_leaf, new_root
 from runtime.parts.data.files.disk import InlineDisk
 from support.worker import Worker
-from uplink.authorities import MAX_LENGTH, CloudAuthorities, path_of
+from uplink.authorities import MAX_LENGTH, CloudAuthorities, authorities_path
 from uplink.dial import CloudAddress
 
 NOW = datetime.now(UTC)
@@ -28,7 +28,7 @@ class Trusting:
 
     def __init__(self, folder: Path, value: str | None) -> None:
         self.file = folder / "ca.pem" if value is not None else None
-        self.path = path_of(folder / "home", "part-1")
+        self.path = authorities_path(folder / "home", "part-1")
         self.give(value or "")
         self.restart()
 

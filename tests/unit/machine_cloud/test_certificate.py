@@ -22,9 +22,8 @@ from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
 from runtime.parts.data.files.disk import InlineDisk
 from support.worker import Worker
-from uplink.authorities import CloudAuthorities
-from uplink.authorities import path_of as authorities_of
-from uplink.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUIET, CloudCertificate, path_of
+from uplink.authorities import CloudAuthorities, authorities_path
+from uplink.certificate import CLAIMED, FIRST_DELAY, HOUR, MAX_DELAY, QUIET, CloudCertificate, certificate_path
 from uplink.contact import Contact
 from uplink.dial import CloudAddress
 
@@ -76,7 +75,7 @@ class Machine:
 
     def __init__(self, cloud: Cloud, folder: Path, nursery: trio.Nursery) -> None:
         self.cloud = cloud
-        self.path = path_of(folder / "home", cloud.part)
+        self.path = certificate_path(folder / "home", cloud.part)
         self.names = ["pi4", "192.168.7.5"]
         self.ring: Callable[[], None] = lambda: None
         self.changed = 0
@@ -87,7 +86,7 @@ class Machine:
     def made(self) -> CloudCertificate:
         moves: Callable[[Callable[[], None]], Awaitable[None]] = self._moves
         address = cast("CloudAddress", self.cloud)
-        self.authorities = CloudAuthorities(None, authorities_of(self.path.parent, self.cloud.part))
+        self.authorities = CloudAuthorities(None, authorities_path(self.path.parent, self.cloud.part))
         return CloudCertificate(
             address, self.path, self.authorities, names=lambda: [*self.names], address_changes=moves
         )
@@ -242,7 +241,7 @@ async def test_without_a_disk_it_is_served_all_the_same(
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", ROOT.certificate.encode(), b"\xff\xfe"])
 def test_a_damaged_file_on_the_disk_is_replaced(tmp_path: Path, content: bytes, messages: Sequence[Any]) -> None:
-    path = path_of(tmp_path, "part-1")
+    path = certificate_path(tmp_path, "part-1")
     path.write_bytes(content)
     held = CloudCertificate(cast("CloudAddress", Cloud()), path, CloudAuthorities(None, tmp_path / "none"))
     held.load()
@@ -252,7 +251,7 @@ def test_a_damaged_file_on_the_disk_is_replaced(tmp_path: Path, content: bytes, 
 
 def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, messages: Sequence[Any]) -> None:
     nothing = CloudAuthorities(None, tmp_path / "none")
-    CloudCertificate(cast("CloudAddress", Cloud()), path_of(tmp_path, "part-1"), nothing).load()
+    CloudCertificate(cast("CloudAddress", Cloud()), certificate_path(tmp_path, "part-1"), nothing).load()
     assert messages == []
 
 

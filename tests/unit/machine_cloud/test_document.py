@@ -16,7 +16,7 @@ from schema.errors import ConfigError
 from telemetry.logs.entry import ERROR, Entry
 from uplink.dial import address_of
 from uplink.document import InvalidMessage, document_of
-from uplink.upload import wire_entry
+from uplink.log_upload import wire_entry
 
 OWN = {"cloud": {"id": "part", "secret": "s", "app_address": "http://localhost:8090"}}
 DIGEST = digest_of("the key")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uplink.platform import CUDA, DISTRIBUTION, MODEL, TEGRA, cuda_tags, jetson_tags, pi_tags, tags
+from uplink.platforms import CUDA, DISTRIBUTION, MODEL, TEGRA, cuda_tags, jetson_tags, pi_tags, tags
 
 
 @pytest.mark.parametrize(

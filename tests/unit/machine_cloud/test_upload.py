@@ -19,7 +19,7 @@ from telemetry.logs.entry import Entry
 from telemetry.logs.outbox_sink import OutboxSink, Upload
 from uplink.contact import Contact
 from uplink.dial import CloudAddress
-from uplink.upload import MAX_DELAY, SERVICE, upload
+from uplink.log_upload import MAX_DELAY, SERVICE, upload
 
 
 def entry(message: str, **fields: Any) -> Entry:

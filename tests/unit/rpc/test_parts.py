@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rpc import metadata, status
 from rpc.client.target import Target
 from rpc.http.grpc_web import TextDecoder, to_text, trailers_frame
-from rpc.server.reflection import reflection
+from rpc.server.server_reflection import reflection
 from schema.errors import ErrorKind
 from support.rate import Bucket
 from tests.unit.rpc.echo import rig

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.foreign import remove as module
-from support.foreign.remove import erase, remove
-from support.foreign.walk import MovedError, entries, flush, walk
+from support.foreign import removal as module
+from support.foreign.removal import erase, remove
+from support.foreign.walking import MovedError, entries, flush, walk
 from tests.unit.support.hostile import dig
 
 

@@ -21,7 +21,7 @@ SHORT: dict[str, tuple[int, str]] = {
 """Expressions whose texts are short: the greatest length of a text, and what limits it."""
 
 BUILT: dict[str, str] = {
-    "schema.decoding.conform:info.pattern": "of a built-in model; the only one is ^(jpeg|png)$",
+    "schema.decoding.conversion:info.pattern": "of a built-in model; the only one is ^(jpeg|png)$",
     "schema.decoding.regex:text": "compiled for the message of a syntax error, and never searched with",
     "schema.decoding.regex:token": "one character of an automaton",
     "netmgr.owners.dhcpcd:expression": "of a file of the system, for names of interfaces (at most 15 characters)",

@@ -16,7 +16,7 @@ from rpc.status import to_machine_error
 from runtime.parts.data.files.messages import parameters_of
 from runtime.parts.data.methods import DATASETS_KEY
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
+from support.concurrency import unwrap
 
 SERVICE: Final = "viam.app.datasync.v1.DataSyncService"
 UNARY: Final = 1024 * 1024  # bytes; larger readings are streamed; reference value

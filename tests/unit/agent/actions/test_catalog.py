@@ -20,7 +20,7 @@ from support.worker import Worker
 from tests.unit.agent.releases.hostile import Server, serving
 from tests.unit.agent.releases.repository import NOW, Repository, seed
 from uplink.dial import CloudAddress
-from uplink.download import RESERVE, Part
+from uplink.downloads import RESERVE, Part
 from uplink.http import Headers
 
 BASE = "/machine/v1/parts/part/releases/metadata"

@@ -20,7 +20,7 @@ from agent.update.record import Record
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.agent.releases import write_release
 from tests.unit.agent.releases.repository import Repository
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import normal_platform
 
 UNITS = {program: f"# Written by machine-agent.\n[Service]\nExecStart={program}\n" for program in PROGRAMS}

@@ -18,7 +18,7 @@ from agent.layout import PROGRAMS, Layout
 from agent.supervise.units import agent_unit, server_unit
 from tests.e2e.agent.releases import write_release
 from tests.unit.agent.install.test_live import SYSTEMCTL
-from uplink.platform import platform
+from uplink.platforms import platform
 from uplink.releases import normal_platform
 
 CONFIG, DEFAULTS = Path("/etc/machine.json"), Path("/etc/machine-defaults.json")

@@ -20,7 +20,7 @@ from agent.update.record import Release
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.agent.releases.hostile import Answer, Request, Send, Server, redirect, serving, status
-from uplink import download as uplink_download
+from uplink import downloads as uplink_download
 from uplink.dial import CloudAddress
 from uplink.http import Headers
 

@@ -17,7 +17,7 @@ import pytest
 from agent.releases import unpack as module
 from agent.releases.unpack import MARK, unpack
 from schema.errors import ErrorKind, MachineError
-from support.foreign.unpack import unpack as unpack_here
+from support.foreign.unpacking import unpack as unpack_here
 from tests.unit.support.hostile import BAD, squeezed
 
 SCRIPT = b"#!/bin/sh\n# machine-release {}\nexit 1"

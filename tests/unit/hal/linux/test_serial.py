@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from hal.errors import Fault, HalError
-from hal.inventory.serial_ports import find_serial_port, is_stable, serial_ports
+from hal.inventory.serial_port import find_serial_port, is_stable, serial_ports
 from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial, ports
 from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.sim.serial import serial_line

@@ -11,7 +11,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api.arguments import parse_arguments
 from rpc.api.client import ApiClient
-from rpc.api.describe import describe
+from rpc.api.descriptions import describe
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.router import ApiRouter
 from runtime.engine.apis import BASES, base_of

@@ -13,7 +13,7 @@ from rpc.api.client import ApiClient, build_request, find_method
 from rpc.api.convert.converters import CONVERTERS, Converter
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import Hint
-from rpc.api.describe import schema_of, type_text
+from rpc.api.descriptions import schema_of, type_text
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.check import misfits
 from rpc.api.server.router import ApiRouter

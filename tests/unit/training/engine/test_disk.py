@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.foreign.remove import remove
+from support.foreign.removal import remove
 from tests.unit.support.hostile import dig
 from training.engine.disk import Disk, copy, facts, used
 from training.engine.port import MIB, Bounds

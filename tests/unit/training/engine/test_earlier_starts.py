@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from support.foreign.remove import remove
-from support.foreign.walk import entries
+from support.foreign.removal import remove
+from support.foreign.walking import entries
 from tests.unit.support.hostile import dig
 from training.engine import local
 from training.engine.port import Order

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from cloud.services.training import remains as remains_module
 from cloud.services.training import runner as runner_module
 from cloud.services.training.remains import Remains
-from support.foreign.remove import Removal, remove
+from support.foreign.removal import Removal, remove
 from support.worker import Worker
 from tests.unit.cloud.services.training.runner_world import World, well
 from tests.unit.cloud.services.training.runner_world import world as world

@@ -14,7 +14,6 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from rpc.network.interfaces import Interface
 from rpc.network.mdns import (
     AAAA,
     ANY,
@@ -33,6 +32,7 @@ from rpc.network.mdns import (
     decode,
     encode,
 )
+from rpc.network.network_interfaces import Interface
 from runtime.parts.mdns.announcer import PENDING, Announcer
 from runtime.parts.mdns.names import Names, names_of
 from runtime.parts.mdns.places import Place

@@ -10,8 +10,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import pytest
 
 from command.machine.discover import FoundMachine, address_of, machines_of
-from rpc.network.interfaces import Interface, read_interfaces
 from rpc.network.mdns import AAAA, SRV, TXT, A, Record, Service
+from rpc.network.network_interfaces import Interface, read_interfaces
 from runtime.parts.mdns.places import ADDRESSES, places
 from runtime.parts.mdns.records import SERVICE
 

@@ -12,7 +12,7 @@ from runtime.programs import store
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.runtime.parts.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
-from uplink.download import RESERVE, Expected, Part, Source, download, part_of
+from uplink.downloads import RESERVE, Expected, Part, Source, download, part_of
 
 
 def status(line: str, body: bytes = b"") -> Answer:

@@ -16,7 +16,7 @@ from grpclib.exceptions import GRPCError
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.target import CallInfo
 from rpc.client.channel import Channel
-from rpc.server.reflection import reflection
+from rpc.server.server_reflection import reflection
 from runtime.parts.modules.foreign import ForeignApi, ForeignServices, Raw, check_service, published
 from runtime.parts.modules.reflection import service_descriptor
 from schema.errors import ErrorKind, MachineError

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.home import VARIABLE as HOME_VARIABLE
+from runtime.engine.home_folder import VARIABLE as HOME_VARIABLE
 from runtime.engine.planning.node_names import package_node
 from runtime.engine.views.status import DownloadStatus
 from runtime.parts.cloud.live import snapshot

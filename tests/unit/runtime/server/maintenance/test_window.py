@@ -285,7 +285,7 @@ def test_servers_that_tell_nothing_more(metadata: Mapping[str, Any]) -> None:
 
 
 def test_callers_from_an_address_of_this_computer() -> None:
-    from rpc.network.interfaces import interfaces
+    from rpc.network.network_interfaces import interfaces
 
     own = [str(address) for interface in interfaces() for address in interface.addresses]
     assert all(is_here((address, 1)) for address in own)

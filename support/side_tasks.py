@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import trio
 
-from support.gather import raised_alone
+from support.concurrency import raised_alone
 
 T = TypeVar("T")
 

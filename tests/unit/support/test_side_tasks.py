@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 import trio
 
-from support.side_task import SideTask, side_task
+from support.side_tasks import SideTask, side_task
 
 
 async def fail() -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import gather, ungrouped, unwrap
+from support.concurrency import gather, ungrouped, unwrap
 
 
 async def fail(error: Exception, after: float) -> None:

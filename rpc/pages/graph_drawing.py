@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from rpc.pages import words
-from rpc.pages.layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, layout
+from rpc.pages.graph_layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, layout
 
 FITTED: Final = 1600.0  # px; a wider drawing would be illegible when scaled down to the page (1176 px)
 MISSING: Final = "missing"

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from hal.boards.definition import BoardDefinition
 from hal.errors import Fault, HalError
 from hal.inventory.board import find_board
-from hal.inventory.inventory import SCAN_LIMIT, inventory
+from hal.inventory.scanning import SCAN_LIMIT, inventory
 from hal.ports.i2c import I2cBus
 from hal.reservations import Reservations
 from hal.sim import World

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from support.foreign.remove import FOLDER
+from support.foreign.removal import FOLDER
 from support.foreign.stream import PIECE, BadArchiveError
 from support.foreign.tar import Archive, Bounds, Kind, Member
 

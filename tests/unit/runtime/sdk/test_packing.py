@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from command.modules.group import module
 from command.modules.new import fill, write
 from command.modules.run import document_of
-from runtime.sdk.pack import members, pack, read_folder
+from runtime.sdk.packing import members, pack, read_folder
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.unpacking import prepare
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpc.access.install_line import CA_FILE, install_line, user_data
+from rpc.access.installation import CA_FILE, install_line, user_data
 
 SHA = "0" * 64
 TOOL = '#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"$LOG"\n{more}\n'

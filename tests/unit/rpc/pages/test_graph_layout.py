@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpc.pages.layout import BOX_HEIGHT, BOX_WIDTH, GAP_Y, Layout, crossings, layers, layout
+from rpc.pages.graph_layout import BOX_HEIGHT, BOX_WIDTH, GAP_Y, Layout, crossings, layers, layout
 
 NAMES = [f"n{index}" for index in range(14)]
 

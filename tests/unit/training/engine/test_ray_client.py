@@ -9,7 +9,7 @@ import trio
 
 from schema.errors import ErrorKind, MachineError
 from tests.ray_cluster import TOKEN, Cluster, cluster
-from training.engine import ray_jobs as calls
+from training.engine import ray_client as calls
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from support.foreign.remove import FOLDER
+from support.foreign.removal import FOLDER
 
 OnError = Callable[[OSError], object]
 

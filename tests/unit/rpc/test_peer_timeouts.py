@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rpc.silence import silence, within
+from rpc.peer_timeouts import silence, within
 
 
 async def test_silence_ends_after_exactly_one_window(autojump_clock: MockClock):

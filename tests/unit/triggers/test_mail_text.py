@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.triggers.make import NOW, WHERE, conditional, data, trigger, upload
 from triggers.evaluate import fires
 from triggers.events import Firing, Logged, LogLine, Presence, Where
-from triggers.mail import MAX_LINES, mail
+from triggers.mail_text import MAX_LINES, mail
 
 ANN = {"type": "email", "value": "ann@example.com"}
 
