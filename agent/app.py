@@ -39,21 +39,21 @@ from agent.updates import RELEASE, SPEED, Updates
 from rpc.api.client import ApiClient
 from schema.agent.records import NetworkConfiguration, Settings
 from schema.document.cloud import Cloud
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 from support.concurrency import unwrap
 from support.program_version import version
-from support.start import held
+from support.start import held_signal
 from support.systemd import ServiceManager
 from support.worker import Worker
-from telemetry.logs.loggers import Logs, configure
+from telemetry.logs.loggers import Logs, configure_logs
 from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.logs.rules import Rules
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.outbox.queue import Outbox
-from uplink.dial import CloudAddress, address_of, shared
+from uplink.dial import CloudAddress, address_of, shared_channel
 from uplink.files import FileSource, Reading
-from uplink.log_upload import upload
+from uplink.log_upload import upload_logs
 
 if TYPE_CHECKING:
     from agent.network.part import AgentNetwork
@@ -97,7 +97,7 @@ class Options:
 
 def main(options: Options) -> int:
     """Run the agent until it is stopped; return the exit code."""
-    logs = configure([ConsoleSink()])
+    logs = configure_logs([ConsoleSink()])
     logs.set_rules(Rules(debug=options.debug))
     layout = options.layout
     try:
@@ -164,7 +164,7 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
                 systemd=systemd, wait=options.wait, fast=options.fast_start,
             )
         )  # fmt: skip
-        address = await stack.enter_async_context(shared(address_of(cloud, options.config.parent)))
+        address = await stack.enter_async_context(shared_channel(address_of(cloud, options.config.parent)))
         agent = Agent(
             options,
             layout,
@@ -228,7 +228,7 @@ class Agent:
             speed=_clock_speed(),
         )  # fmt: skip
         self.system = SystemConfigurator(
-            layout, self.settings, server.maintenance, partial(upload, address=address), enabled=end is not None
+            layout, self.settings, server.maintenance, partial(upload_logs, address=address), enabled=end is not None
         )
         self._reporter = Reporter(address, self.report, network.learned_key if network is not None else None)
         self._updating = UpdateCommands(self.updates, self.fetcher)
@@ -245,7 +245,7 @@ class Agent:
                 await nursery.start(sink.run)
                 await nursery.start(serve, self._layout.console, self._commands())
                 nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress, self.updates)
-                nursery.start_soon(upload, sink, self._address)
+                nursery.start_soon(upload_logs, sink, self._address)
                 nursery.start_soon(self._follow_settings)
                 nursery.start_soon(self.fetcher.run)
                 nursery.start_soon(self.system.run)
@@ -428,7 +428,7 @@ async def _credentials(path: Path) -> tuple[Reading, Cloud]:
 def _cloud_of(reading: Reading) -> tuple[Cloud | None, str]:
     if reading.data is None:
         return None, str(reading.problem)
-    decoded = decode(reading.data)
+    decoded = decode_document(reading.data)
     if decoded.document is None:
         return None, str(decoded.problems[0])
     cloud = decoded.document.cloud
@@ -457,7 +457,7 @@ async def _say_stopping(manager: ServiceManager) -> None:
 async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
-        early = held()
+        early = held_signal()
         number = early if early is not None else await anext(signals)
         _log.info("stopping", reason=f"received {signal.Signals(number).name}")
         limit_stop(STOP_LIMIT)

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import click
 
 from support.command_line import AbsolutePath
-from support.start import hold, lean_imports, release
+from support.start import hold_signals, lean_imports, release_signals
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -107,7 +107,7 @@ def command(
 ) -> None:
     """Install, update and supervise machine-server, and keep this device as its cloud configures it."""
     if version:
-        release()
+        release_signals()
         from support.program_version import version as program_version
 
         click.echo(f"machine-agent {program_version()}")
@@ -126,7 +126,7 @@ def command(
         remedy = "run `machine-agent --dev-mode` under the supervision that the system has"
         _fail(f"systemd is not the init process of this system: {remedy}", EXIT_FAILED)
     if actions:
-        release()
+        release_signals()
         from agent.install import commands
 
         options = commands.Options(
@@ -183,7 +183,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run machine-agent with `arguments` (default: those of the process), and exit with its exit code."""
-    hold()
+    hold_signals()
     command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-agent")
 
 

@@ -30,7 +30,7 @@ from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra, Value
 from runtime.models import BUILTIN
-from runtime.parts.data.files.read import capture_files, read
+from runtime.parts.data.files.read import capture_files, read_capture_file
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.names import API, Model
 
@@ -122,7 +122,7 @@ async def captured(folder: Path, seconds: float, frequency: float) -> Result:
         after.get("missed", 0) - before.get("missed", 0),
         processor,
     )
-    file_readings = sum(len(read(path).readings) for path in capture_files(folder))
+    file_readings = sum(len(read_capture_file(path).readings) for path in capture_files(folder))
     assert file_readings >= result.readings, "the files contain fewer readings than counted"
     return result
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from schema.document.machine import MachineDocument, decode
+from schema.document.machine import MachineDocument, decode_document
 from telemetry.logs import loggers as log
 from telemetry.logs.sinks import FileSink
 
@@ -81,7 +81,7 @@ Kind = Callable[[Path, MachineDocument], tuple[Say, Callable[[], None]]]
 
 
 def ours(path: Path, document: MachineDocument) -> tuple[Say, Callable[[], None]]:
-    logs = log.configure([FileSink(path, max_bytes=1 << 40)])
+    logs = log.configure_logs([FileSink(path, max_bytes=1 << 40)])
     logs.apply(document)
     loggers = {name: log.get_logger(name) for name in NAMES}
 
@@ -140,7 +140,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
-    document = decode(json.dumps(DOCUMENT).encode()).document
+    document = decode_document(json.dumps(DOCUMENT).encode()).document
     assert document is not None
     before = logging.getLogger().level
     print(f"{chosen.lines} lines, median of {chosen.rounds} interleaved rounds, pid {os.getpid()}")

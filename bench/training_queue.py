@@ -47,7 +47,7 @@ from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from tests.e2e.cloud.process import CloudProcess, cloud
-from training.jobs.events import Event, Log, Progress, Status, encode
+from training.jobs.events import Event, Log, Progress, Status, encode_event
 from training.jobs.lifecycle import Happening, State
 
 APP: Final = "viam.app.v1.AppService"
@@ -243,8 +243,8 @@ class Cost:
             ],
         )  # fmt: skip
         events: list[Event] = [Status(State.PENDING), *[Log("a line of the log")] * (EVENTS - 1)]
-        log = [encode(event) for event in events]
-        long = [(f"j{base}", stored(moment), encode(Log(f"line {number}"))) for number in range(LONG)]
+        log = [encode_event(event) for event in events]
+        long = [(f"j{base}", stored(moment), encode_event(Log(f"line {number}"))) for number in range(LONG)]
         rows = [(f"j{number}", stored(moment), event) for number in range(base, base + count) for event in log]
         sql.many("INSERT INTO training_events (job_id, happened, event) VALUES (?, ?, ?)", rows + long * (not base))
 

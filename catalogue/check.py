@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from catalogue.models import Models
 from nursery_graph.plan import cyclic_groups
-from schema.attributes import decode as decode_attributes
+from schema.attributes import decode_attributes as decode_attributes
 from schema.decoding.report import Report, detached, did_you_mean, join
 from schema.directory import Directory
 from schema.document.machine import Decoded, MachineDocument, ResourceEntry
@@ -19,7 +19,7 @@ from schema.errors import ConfigError, ConfigErrors, MachineError
 from schema.frames import WORLD
 from schema.names import DEFAULT_NAMESPACE
 from schema.substitution import has_placeholder
-from telemetry.logs.rules import from_document
+from telemetry.logs.rules import rules_of_document
 
 RESOURCES: Final = ("components", "services")
 
@@ -96,7 +96,7 @@ class _Check:
     def run(self) -> Generator[None, None, int]:
         """Report all problems; return the number of resources without an error."""
         document, report = self._document, self.report
-        report.warnings += from_document(document)[1]
+        report.warnings += rules_of_document(document)[1]
         edges: dict[str, set[str]] = {}
         faulty: set[str] = set()
         for entry in document.resources:
@@ -109,9 +109,9 @@ class _Check:
         faulty |= set(self._cycles(edges))
         self._references()
         if document.triggers:
-            from triggers.document import examine  # imported late: machines without triggers start faster
+            from triggers.document import examine_triggers  # imported late: machines without triggers start faster
 
-            examined = examine(document.triggers)
+            examined = examine_triggers(document.triggers)
             report.problems += examined.problems
             report.warnings += examined.warnings
         if document.agent:
@@ -119,7 +119,9 @@ class _Check:
         return len(document.resources) - len(faulty)
 
     def _agent(self) -> Generator[None, None, None]:
-        from schema.agent.reading import checking as checking_agent  # imported late: most machines have no such section
+        from schema.agent.reading import (
+            check_settings as checking_agent,  # imported late: most machines have no such section
+        )
 
         examined = Report()
         for examined in checking_agent(self._document.agent):  # noqa: B007 - the last one is complete

@@ -18,7 +18,7 @@ from runtime.models import BUILTIN
 from schema.decoding.report import join
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError
-from schema.substitution import fill
+from schema.substitution import fill_placeholders
 from uplink.files import FileSource, decode_text
 
 
@@ -61,7 +61,7 @@ def check(path: Path, models: Models | None = None, environment: Mapping[str, st
     decoded = decode_text(reading.data, environment)
     substitution_warnings: list[ConfigError] = []
     if decoded.readable is not None:
-        filled, unresolved = fill(decoded.readable, environment)
+        filled, unresolved = fill_placeholders(decoded.readable, environment)
         substitution_warnings += [*unresolved, *_programs(filled)]
         usable = filled if decoded.document is not None else None
         decoded = replace(decoded, document=usable, readable=filled)

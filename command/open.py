@@ -12,7 +12,7 @@ import click
 
 from command.connection import Connection, target_of, tls_context
 from command.http import short_exchange
-from rpc.access.tickets import LIFE, TICKETS, link_with, ticket_in
+from rpc.access.tickets import TICKET_LIFE, TICKETS_PATH, link_with, ticket_in
 from schema.errors import ErrorKind, MachineError
 
 DISPLAYS: Final = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
@@ -35,7 +35,7 @@ async def link_to(connection: Connection, path: str = "/") -> str:
     if target.path:
         raise click.UsageError("a browser cannot open a Unix socket: give --address HOST:PORT")
     address = f"{'https' if tls_context(connection) else 'http'}://{target.authority}"
-    status, content = await short_exchange(connection, "POST", TICKETS)
+    status, content = await short_exchange(connection, "POST", TICKETS_PATH)
     if status in (404, 405):  # a machine without keys
         return f"{address}{path}"
     if status != 200:
@@ -55,4 +55,4 @@ def show(link: str, environment: Mapping[str, str] = os.environ, *, only_print: 
         return
     click.echo(link)
     if "#" in link:
-        click.echo(f"(the link logs in once, within {LIFE} seconds; everyone who has it can use it)", err=True)
+        click.echo(f"(the link logs in once, within {TICKET_LIFE} seconds; everyone who has it can use it)", err=True)

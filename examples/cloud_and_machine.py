@@ -24,7 +24,7 @@ import trio
 from command.connection import Connection, Unreachable
 from command.open import link_to
 from nursery_graph import Graph, Node, ProcessFailed, State, process_group
-from rpc.access.tickets import LIFE
+from rpc.access.tickets import TICKET_LIFE
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
@@ -172,7 +172,7 @@ async def print_links() -> None:
     print(
         f"\nThe cloud:    {cloud}"
         f"\nThe machine:  {machine}"
-        f"\nEach link logs in once, within {LIFE} seconds. {MORE}. Stop them with Ctrl-C.\n",
+        f"\nEach link logs in once, within {TICKET_LIFE} seconds. {MORE}. Stop them with Ctrl-C.\n",
         flush=True,
     )
 

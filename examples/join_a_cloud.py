@@ -21,7 +21,7 @@ import structlog
 import trio
 
 from schema.document.cloud import Cloud
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ConfigError
 from support.worker import Worker
 from telemetry.logs.entry import INFO, WARN, Entry
@@ -29,7 +29,7 @@ from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.outbox.queue import Outbox
 from uplink.configuration import CloudSource
 from uplink.dial import address_of
-from uplink.log_upload import upload
+from uplink.log_upload import upload_logs
 from uplink.platforms import platform
 
 
@@ -50,7 +50,7 @@ async def follow(source: CloudSource, log: Log, state: dict[str, Any]) -> None:
     """Print every usable configuration, and report in the cloud's log whether it is used."""
     async with source.readings() as readings:
         async for reading in readings:
-            decoded = decode(reading.data or b"")
+            decoded = decode_document(reading.data or b"")
             if decoded.document is None:
                 log.write(
                     WARN, "the configuration cannot be used", problems=[str(problem) for problem in decoded.problems]
@@ -76,13 +76,13 @@ async def main(initial: bytes, cloud: Cloud, files: Path, folder: Path) -> None:
     source.attach(state=lambda: dict(state), changes=tuple, restart=partial(print, "asked to restart"), tell=send_live)
     async with worker.opened(), trio.open_nursery() as nursery:
         await nursery.start(sink.run)
-        nursery.start_soon(upload, sink, address)
+        nursery.start_soon(upload_logs, sink, address)
         nursery.start_soon(follow, source, Log(sink), state)
 
 
 def cloud_of(credentials: Path, initial: bytes) -> Cloud:
     """Return the `cloud` section of a credentials file."""
-    document = decode(initial).document
+    document = decode_document(initial).document
     if document is None or document.cloud is None:
         raise ConfigError(str(credentials), "has no `cloud` section", remedy="give the file that the cloud offers")
     return document.cloud

@@ -11,7 +11,7 @@ from typing import Final
 from nursery_graph import Transition
 from support.channels import Recorder, to_csv
 from support.foreign.removal import erase
-from support.plot import Panel, panels_of, render
+from support.plot import Panel, panels_of, render_plot
 from telemetry.logs.entry import Entry, fields_json
 
 JOURNAL: Final = "journal.txt"  # in the folder of all tests: every change of an output, in order, across tests
@@ -73,12 +73,12 @@ class Artefacts:
         self._graph.close()
         channels = list(self.recorder.channels.values())
         (self.folder / "readings.csv").write_text(to_csv(channels), encoding="utf-8")
-        (self.folder / "overview.svg").write_text(render(self.folder.name, panels_of(channels)), encoding="utf-8")
+        (self.folder / "overview.svg").write_text(render_plot(self.folder.name, panels_of(channels)), encoding="utf-8")
         plots = self.folder / "plots"
         plots.mkdir()
         for channel in channels:
             title = channel.title or channel.name
-            picture = render(title, [Panel(channel.unit or title, [channel])])
+            picture = render_plot(title, [Panel(channel.unit or title, [channel])])
             (plots / f"{file_name(channel.name)}.svg").write_text(picture, encoding="utf-8")
 
     def tail(self, lines: int = 30) -> str:

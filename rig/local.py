@@ -18,13 +18,13 @@ from rig.outputs import Outputs, WatchedLinux, WatchedSim
 from rig.plant import LocalPlant, PlantLink
 from rig.setup import Backend, Setup
 from rpc.api.client import ApiClient
-from runtime.engine.registry import Registry, installed
+from runtime.engine.registry import Registry, installed_models
 from runtime.engine.resource import Resource
 from runtime.models import BUILTIN
 from runtime.server.machine import Machine
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import ErrorKind, MachineError
-from telemetry.logs.loggers import configure
+from telemetry.logs.loggers import configure_logs
 
 START_LIMIT: Final = 60.0  # seconds of the rig's clock until every resource has been tried once
 
@@ -51,7 +51,7 @@ async def _open(
 ) -> AsyncIterator[Backend]:
     before, root = structlog.get_config(), logging.getLogger()
     level = root.level
-    logs = configure([LogSink(setup.artefacts)])
+    logs = configure_logs([LogSink(setup.artefacts)])
     try:
         async with trio.open_nursery() as nursery:
             local = LocalMachine(setup, hardware, bench, plant, nursery)
@@ -80,7 +80,9 @@ def _unsafe_outputs(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> li
 
 def _registry(models: Sequence[str | type[Resource]]) -> Registry:
     """Return a registry of the built-in models, installed models and those of the test."""
-    registry = Registry(BUILTIN, offers=lambda: [*installed(), *(model for model in models if isinstance(model, str))])
+    registry = Registry(
+        BUILTIN, offers=lambda: [*installed_models(), *(model for model in models if isinstance(model, str))]
+    )
     for cls in models:
         if not isinstance(cls, str):
             if cls.MODEL is None:

@@ -43,7 +43,9 @@ class Attributes(msgspec.Struct, kw_only=True, frozen=True):
         return ()
 
 
-def decode(cls: type[StructT], raw: Mapping[str, Any], *, path: str) -> tuple[StructT, tuple[ConfigError, ...]]:
+def decode_attributes(
+    cls: type[StructT], raw: Mapping[str, Any], *, path: str
+) -> tuple[StructT, tuple[ConfigError, ...]]:
     """Decode attributes to an instance of `cls`; return it with a warning for each unknown key.
 
     Raises ConfigError (ConfigErrors for several errors) with the exact path below `path`, the value (masked if secret)

@@ -108,7 +108,7 @@ def fragments_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff
     return Difference(tuple(added), tuple(removed), tuple(change for change in changed if change.lines))
 
 
-def value_lines(old: Any, new: Any) -> tuple[str, ...]:
+def difference_lines(old: Any, new: Any) -> tuple[str, ...]:
     """Return the differences of two JSON values, a line for each path; for documents that cannot be decoded."""
     return tuple(f"~ {'.'.join(path)}: {text}" for path, text in _compare((), old, new, reveal=False))
 

@@ -7,6 +7,6 @@ from typing import Final
 _BEGIN: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def harmless(text: str) -> str:
+def harmless_cell(text: str) -> str:
     """Prefix `text` with an apostrophe if a spreadsheet could interpret it as a formula (OWASP: CSV injection)."""
     return f"'{text}" if text.lstrip(" \u00a0").startswith(_BEGIN) else text

@@ -119,7 +119,7 @@ class _Expansion:
         self._unset[name] = ConfigError("", reason, remedy=remedy)
 
 
-def fill(
+def fill_placeholders(
     document: MachineDocument, environment: Mapping[str, str], find_package: FindPackage = lambda kind, name: None
 ) -> tuple[MachineDocument, tuple[ConfigError, ...]]:
     """Replace the placeholders in attributes and in the paths and environments of modules.
@@ -142,7 +142,7 @@ def fill(
 
 
 def has_placeholder(value: Any) -> bool:
-    """Return True if a value contains a placeholder, which `fill` would replace."""
+    """Return True if a value contains a placeholder, which `fill_placeholders` would replace."""
     if isinstance(value, str):
         return _PLACEHOLDER.search(value) is not None
     if isinstance(value, Mapping):

@@ -40,7 +40,7 @@ class ProgramPath(click.ParamType[str]):
         return os.path.abspath(value) if os.sep in value else value
 
 
-def switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:
+def switch_option(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:
     """Add a boolean option that is given alone or with `=true` or `=false`."""
     return click.option(
         f"-{name}",
@@ -54,7 +54,7 @@ def switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Fun
     )
 
 
-def value(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Function], Function]:
+def value_option(name: str, kind: Any, metavar: str, help_text: str) -> Callable[[Function], Function]:
     """Add an option with a value of the click type `kind`, None by default."""
     return click.option(f"-{name}", f"--{name}", type=kind, metavar=metavar, help=help_text)
 

@@ -76,7 +76,7 @@ def escape(text: str) -> str:
     return saxutils.escape(_FOREIGN.sub("\ufffd", text))
 
 
-def render(title: str, panels: Sequence[Panel]) -> str:
+def render_plot(title: str, panels: Sequence[Panel]) -> str:
     """Return an SVG picture of the panels, one below the other, with a common time axis."""
     panels = [panel for panel in panels if any(defined_points(channel) for channel in panel.channels)]
     end = max((channel.points[-1][0] for panel in panels for channel in panel.channels if channel.points), default=0.0)

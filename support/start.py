@@ -1,6 +1,6 @@
 """Start of a program: signals that arrive before it can stop in order, and imports of its large modules.
 
-It imports only small modules, so that a program can call `hold` first.
+It imports only small modules, so that a program can call `hold_signals` first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEFAULTS: Final[tuple[Any, ...]] = (signal.SIG_DFL, signal.default_int_handler)
 _held: list[int] = []
 
 
-def hold() -> None:
+def hold_signals() -> None:
     """Hold the first SIGTERM or SIGINT from now on instead of ending the process; a second one ends it at once.
 
     Handlers that are installed already are kept, and signals that the parent process ignores stay ignored.
@@ -33,18 +33,18 @@ def hold() -> None:
                 return
 
 
-def held() -> int | None:
+def held_signal() -> int | None:
     """Return and clear the held signal. Call it after installing the program's own handler."""
     return _held.pop() if _held else None
 
 
-def release() -> None:
+def release_signals() -> None:
     """Restore the default handlers, for a command that needs no ordered stop; raise a signal that was held."""
     for number, default in zip(_SIGNALS, _DEFAULTS, strict=True):
         if signal.getsignal(number) is _hold_signal:
             signal.signal(number, default)
-    if (held_signal := held()) is not None:
-        signal.raise_signal(held_signal)
+    if (pending := held_signal()) is not None:
+        signal.raise_signal(pending)
 
 
 def _hold_signal(number: int, frame: Any) -> None:

@@ -17,7 +17,7 @@ SETTLE: Final = 0.2
 _MAX_LINKS: Final = 40  # the same limit as in the kernel
 
 
-async def follow(
+async def follow_files(
     paths: Sequence[Path], act: Callable[[], object], refused: Callable[[Path | None, OSError], object]
 ) -> None:
     """Call `act` at once and again whenever one of the files has changed, until cancelled.
@@ -33,7 +33,7 @@ async def follow(
     try:
         while True:
             # Watches are set before the files are read, so that no change is missed.
-            watches = [places(path.absolute()) for path in paths]
+            watches = [watched_places(path.absolute()) for path in paths]
             names: set[Path] = set().union(*(names for _, names in watches))
             for path, failure in inotify.watch(set().union(*(folders for folders, _ in watches))):
                 refused(path, failure)
@@ -48,7 +48,7 @@ async def follow(
         inotify.close()
 
 
-def places(path: Path) -> tuple[set[Path], set[Path]]:
+def watched_places(path: Path) -> tuple[set[Path], set[Path]]:
     """Return the directories (and the file itself) to watch for `path`, and the names in them on which it depends.
 
     These are the directory of each symbolic link on the path, the last directory, and, if a part of the path is

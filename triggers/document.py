@@ -190,7 +190,7 @@ class Examined:
     """Unknown keys, and settings without effect."""
 
 
-def examine(raw: Any, path: str = "triggers") -> Examined:
+def examine_triggers(raw: Any, path: str = "triggers") -> Examined:
     """Decode the value of `triggers`. Never raises."""
     report = Report()
     if not isinstance(raw, Sequence) or isinstance(raw, (str, bytes)):
@@ -221,7 +221,7 @@ def examine(raw: Any, path: str = "triggers") -> Examined:
 
 def decode(raw: Sequence[Any]) -> tuple[tuple[Trigger, ...], tuple[ConfigError, ...]]:
     """Return the valid triggers of a configuration and the errors of the others. Never raises."""
-    examined = examine(raw)
+    examined = examine_triggers(raw)
     return examined.triggers, examined.problems
 
 

@@ -43,12 +43,12 @@ def webhook(
     trigger: Trigger, notification: Notification, firing: Firing, where: Where, id_: str, now: datetime
 ) -> Request:
     """Return the request for a notification. `id_` is the same on every attempt; `now` is the time of the attempt."""
-    request = unsigned(trigger, notification, firing, where)
-    return signed(notification, trigger.secret, request, id_, now)
+    request = unsigned_request(trigger, notification, firing, where)
+    return signed_request(notification, trigger.secret, request, id_, now)
 
 
-def signed(notification: Notification, secret: str, request: Request, id_: str, now: datetime) -> Request:
-    """Return the request from `unsigned` with id, timestamp, credentials and signature; call it for each attempt.
+def signed_request(notification: Notification, secret: str, request: Request, id_: str, now: datetime) -> Request:
+    """Return the request from `unsigned_request` with id, timestamp, credentials and signature; once for each attempt.
 
     `secret` signs if the notification has no own one.
     """
@@ -64,7 +64,7 @@ def signed(notification: Notification, secret: str, request: Request, id_: str, 
     return Request(request.method, request.url, (*request.headers, *added), request.body)
 
 
-def unsigned(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> Request:
+def unsigned_request(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> Request:
     """Return the request without secrets, which can be stored until it is sent."""
     presence = firing.type in _PRESENCE
     headers = [

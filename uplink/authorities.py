@@ -101,7 +101,7 @@ class CloudAuthorities:
                 ca_file=f"{self._ca_file}, which is not changed",
             )
         try:
-            await worker.run(partial(cached.replace, self._path, msgspec.json.encode(stored)))
+            await worker.run(partial(cached.replace_file, self._path, msgspec.json.encode(stored)))
         except OSError as error:
             _log.error(
                 "the cloud's authorities cannot be stored for the next start", path=str(self._path), error=str(error)

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from telemetry.logs.names import CONFIG
+from telemetry.logs.logger_names import CONFIG
 from telemetry.outbox.queue import Runner
 
 UNREADABLE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
@@ -52,7 +52,7 @@ async def save(path: Path, document: bytes, run: Runner) -> None:
     except _NOT_JSON as error:
         raise ValueError(f"the configuration is not valid JSON and is not cached: {error}") from None
     content = msgspec.json.encode(Cached(datetime.now(UTC), _digest(bytes(raw)), raw))
-    await run(partial(replace, path, content))
+    await run(partial(replace_file, path, content))
 
 
 def load(path: Path) -> Cached | None:
@@ -86,7 +86,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically and durably (write, sync, rename, sync the folder); only its owner can read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")

@@ -130,7 +130,7 @@ class CloudCertificate:
         if not self._use(data):
             return False
         try:
-            await worker.run(partial(cached.replace, self._path, data))
+            await worker.run(partial(cached.replace_file, self._path, data))
         except OSError as error:
             _log.error("the certificate cannot be cached for a start without the cloud", error=str(error))
         return True

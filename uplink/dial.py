@@ -68,7 +68,7 @@ class CloudAddress:
 
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
     opened: Channel | None = field(default=None, repr=False, compare=False, kw_only=True)
-    """A channel that everything with this address shares: see `shared`."""
+    """A channel that everything with this address shares: see `shared_channel`."""
 
     def serve_url(self, request: str, address: str) -> str:
         """The URL of the WebSocket for calls that the cloud requests; `address` is the URL of its replica, or ""."""
@@ -134,7 +134,7 @@ def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
 
 
 @asynccontextmanager
-async def shared(address: CloudAddress) -> AsyncIterator[CloudAddress]:
+async def shared_channel(address: CloudAddress) -> AsyncIterator[CloudAddress]:
     """Yield an address whose `channel` is the same one for all, so that they use one connection; closed at the end.
 
     Certificate authorities are those at the beginning. Raises TlsError.

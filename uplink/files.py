@@ -17,11 +17,11 @@ from typing import Final
 import trio
 
 from schema.decoding.syntax import JSONSyntaxError
-from schema.document.machine import Decoded, decode
+from schema.document.machine import Decoded, decode_document
 from schema.errors import ConfigError
 from schema.substitution import substitute
 from support.inotify import Inotify
-from support.watched import places
+from support.watched import watched_places
 
 SETTLE: Final = 0.05
 """Seconds without a further event after which a file counts as written. An editor's save takes a few milliseconds."""
@@ -100,7 +100,7 @@ class FileSource:
             last: Reading | None = None
             while True:
                 # Watches are set before the file is read, so that no change is missed.
-                directories, names = places(self.path)
+                directories, names = watched_places(self.path)
                 failures = inotify.watch(directories, {parent for path in directories for parent in path.parents[:-1]})
                 reading = self.read()
                 if not _same(reading, last):
@@ -141,9 +141,9 @@ def decode_text(data: bytes, environment: Mapping[str, str]) -> Decoded:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return decode(data)
+        return decode_document(data)
     text, missing = substitute(text, environment)
-    decoded = decode(text.encode(errors="replace"))
+    decoded = decode_document(text.encode(errors="replace"))
     if any(isinstance(problem, JSONSyntaxError) for problem in decoded.problems):
         return replace(decoded, problems=(*missing, *decoded.problems))
     return replace(decoded, warnings=(*missing, *decoded.warnings))

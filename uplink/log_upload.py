@@ -30,7 +30,7 @@ GATHER: Final = 0.2  # seconds between two calls, so that each transfers more th
 _log = structlog.get_logger("rdk.networking")
 
 
-async def upload(sink: OutboxSink, address: CloudAddress) -> None:
+async def upload_logs(sink: OutboxSink, address: CloudAddress) -> None:
     """Send the messages in the queue until cancelled. Each outage is logged once."""
     delay, trouble = FIRST_DELAY, False
     async with address.channel() as channel:

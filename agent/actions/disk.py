@@ -22,7 +22,7 @@ from agent.releases.header import check_identity, read_identity
 from agent.update.record import Progress, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
 from support.foreign.removal import erase
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.releases import Header, normal_platform
 
 UNPACKED: Final = 6
@@ -172,7 +172,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
             raise MachineError(
                 "the release contains no executable file `run`", kind=ErrorKind.INVALID, remedy="build it again"
             )
-        replace(part / DESCRIPTION, msgspec.json.encode(release))
+        replace_file(part / DESCRIPTION, msgspec.json.encode(release))
         part.replace(folder)
         _sync(folder.parent)
     path.unlink(missing_ok=True)

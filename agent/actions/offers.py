@@ -20,7 +20,7 @@ from agent.update.record import Record, Release
 from schema.agent.versions import shown_url
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.versions import VersionForm, version_form
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.releases import Header
 
 LIMIT: Final = 300.0
@@ -182,7 +182,7 @@ class Offers:
         if choice:
             wishes[name] = Wish(choice, self._wall())
         try:
-            await self._run_blocking(partial(replace, self._file, msgspec.json.encode(wishes)))
+            await self._run_blocking(partial(replace_file, self._file, msgspec.json.encode(wishes)))
         except OSError as error:
             raise MachineError(
                 f"the choice cannot be stored in {self._file}: {error.strerror}",

@@ -42,7 +42,7 @@ from support.worker import Worker
 from telemetry.logs.entry import WARN, Entry
 from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.outbox.queue import Outbox
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 OWN: Final = frozenset({AGENT, SERVER, "machine-launch"})
 """Identifiers of programs whose logs reach the cloud directly. Forwarding the agent's would be a loop."""
@@ -163,7 +163,7 @@ class Forwarder:
     async def _store(self, place: Path, position: Position | None = None) -> None:
         position = position or self._position
         if position is not None:
-            await self._worker.run(partial(replace, place, msgspec.json.encode(position)))
+            await self._worker.run(partial(replace_file, place, msgspec.json.encode(position)))
 
     # ---- reading
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 from schema.agent.records import Settings
 from schema.decoding.syntax import parse_json
 from schema.errors import ConfigError, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 MAX_BYTES: Final = 1 << 20
 """Size of the defaults file, and of the stored answer."""
@@ -57,7 +57,7 @@ class SettingsState:
             return False
         self._own = tuple(problem for problem in self._own if problem.path != str(self._stored))
         self._read(self._documents[0], cloud)
-        await self._run(partial(replace, self._stored, msgspec.json.encode(cloud)))
+        await self._run(partial(replace_file, self._stored, msgspec.json.encode(cloud)))
         return True
 
     async def changes(self) -> AsyncGenerator[Settings, None]:
@@ -76,7 +76,7 @@ class SettingsState:
             own = {key: value for key, value in defaults.items() if key not in consents}
         self.allow_http = consents.get(CONSENT, False)
         self.trust_first_root = consents.get(TRUST_FIRST, False)
-        self.current, problems = read(own, cloud, allow_http=self.allow_http)
+        self.current, problems = read_settings(own, cloud, allow_http=self.allow_http)
         self.problems = (*self._own, *problems)
         self._changed.set()
         self._changed = trio.Event()

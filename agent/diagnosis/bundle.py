@@ -46,7 +46,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 FILES: Final = ("/etc/os-release", "/proc/device-tree/model", "/proc/meminfo")
 
 
-def contents(device: Device, findings: str, status: bytes | None) -> Iterator[tuple[str, bytes]]:
+def bundle_contents(device: Device, findings: str, status: bytes | None) -> Iterator[tuple[str, bytes]]:
     """Yield the name and text of each entry, from the text of the checks and the status (JSON) of a running agent."""
     masker = _masker(device)
 
@@ -71,7 +71,7 @@ def contents(device: Device, findings: str, status: bytes | None) -> Iterator[tu
             yield name, masked(text_of_command.encode())
 
 
-def write(path: Path, entries: Iterator[tuple[str, bytes]]) -> int:
+def write_bundle(path: Path, entries: Iterator[tuple[str, bytes]]) -> int:
     """Write entries to a new compressed archive, readable only by its owner; return their number.
 
     FileExistsError if `path` exists; other OSErrors if it cannot be written, and then nothing is left.

@@ -21,7 +21,7 @@ from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update import store
 from agent.update.steps import release_to_start
 from rpc.api.client import ApiClient
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 from support.private import is_open
 from uplink.dial import CloudAddress, address_of
@@ -48,7 +48,7 @@ class Device:
     def address(self) -> CloudAddress:
         """The address of the cloud. Raises MachineError with path and remedy if the credentials cannot be used."""
         try:
-            document = decode(self.config.read_bytes())
+            document = decode_document(self.config.read_bytes())
         except OSError as error:
             raise MachineError(
                 f"{self.config} cannot be read: {error.strerror}",

@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def table(findings: list[Finding]) -> str:
+def findings_table(findings: list[Finding]) -> str:
     """Return the findings as lines of text, with remedies below."""
     width = max((len(finding.check) for finding in findings), default=0)
     lines = []

@@ -15,7 +15,7 @@ from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema.errors import ConfigError
 from support.concurrency import ungrouped
-from support.watched import follow
+from support.watched import follow_files
 
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL for a hook that takes too long and for what it has left running, which is waited
@@ -53,7 +53,7 @@ class Hooks:
         for problem in self.problems:
             _log.error("a hook cannot be run", problem=str(problem))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow, [self._folder / name for name in NAMES], self._notice, self._not_watched)
+            nursery.start_soon(follow_files, [self._folder / name for name in NAMES], self._notice, self._not_watched)
             nursery.start_soon(self._check_after_changes)
             task_status.started()
             async for after in self._receive:

@@ -8,9 +8,9 @@ from typing import Final
 
 from schema.decoding.syntax import parse_json
 from schema.document.cloud import Cloud
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.files import FileSource
 
 CA_FILE: Final = "machine-cloud-ca.pem"
@@ -29,13 +29,13 @@ def import_credentials(source: Path, destination: Path) -> str:
         destination.parent.mkdir(parents=True, exist_ok=True)
         if cloud.ca_file:
             authorities = destination.parent / CA_FILE
-            replace(authorities, _read(source.parent / cloud.ca_file))
+            replace_file(authorities, _read(source.parent / cloud.ca_file))
             authorities.chmod(0o644)
             if cloud.ca_file != CA_FILE:
                 document = parse_json(text)
                 document["cloud"]["ca_file"] = CA_FILE
                 text = json.dumps(document, indent=2).encode() + b"\n"
-        replace(destination, text)
+        replace_file(destination, text)
     except OSError as error:
         raise MachineError(f"{destination} cannot be written: {error.strerror}", kind=ErrorKind.PRECONDITION) from None
     return cloud.id
@@ -43,7 +43,7 @@ def import_credentials(source: Path, destination: Path) -> str:
 
 def cloud_of(path: Path, text: bytes) -> Cloud:
     """Return the section `cloud` of a credentials file. INVALID if machine-agent could not use it."""
-    decoded = decode(text)
+    decoded = decode_document(text)
     cloud = decoded.document.cloud if decoded.document is not None else None
     if cloud is not None and cloud.app_address:
         return cloud

@@ -9,7 +9,7 @@ from typing import Final
 from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
 from agent.layout import PROGRAMS
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 SERVICES: Final = ("viam-agent.service", "viam-server.service")
 CREDENTIALS: Final = Path("/etc/viam.json")
@@ -56,7 +56,7 @@ def migrate(target: Target, say: Say, *, config: Path, defaults: Path) -> None:
     for source, destination in ((CREDENTIALS, config), (DEFAULTS, defaults)):
         old, new = target.inside(source), target.inside(destination)
         if old.is_file() and not new.exists():
-            replace(new, old.read_bytes())
+            replace_file(new, old.read_bytes())
             say(f"{destination}: copied from {source}")
     for name in in_use(target):
         if target.live:

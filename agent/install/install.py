@@ -34,7 +34,7 @@ from agent.update.record import Record, Slots
 from schema.errors import ErrorKind, MachineError
 from support.foreign.removal import erase, remove
 from support.private import close, is_open
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 INSTALLED: Final = "installed-files.json"
 """Manifest of the files that the installation writes, in the folder of the state."""
@@ -352,7 +352,7 @@ def _enable(target: Target, say: Say) -> None:
             link.symlink_to(text)
         say(f"{program}: enabled")
     if first:
-        replace(enabled, b"")
+        replace_file(enabled, b"")
 
 
 def _manifest(layout: Layout, name: str) -> Path:

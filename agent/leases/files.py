@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from agent.leases.lease import FORMAT, MAX_BYTES, Content, encode, is_ignored, is_name, parse
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 GROUP: Final = "machine-lease"
 """Group of the users that may take leases."""
@@ -114,7 +114,7 @@ def _judge(file: File, mode: int, descriptor: int) -> File:
 
 def write(folder: Path, name: str, content: Content) -> None:
     """Write a lease, or renew it. Raises OSError."""
-    replace(folder / name, encode(content))
+    replace_file(folder / name, encode(content))
 
 
 def remove(folder: Path, name: str) -> None:

@@ -24,16 +24,16 @@ from netmgr.model.settings import Settings as NetworkSettings
 from netmgr.portal.access import Lock
 from netmgr.provisioning.records import Forced
 from netmgr.service.backend import PortalBackend, Product
-from netmgr.service.commands import NetworkCommands, explanation, status
-from netmgr.service.core import Inputs, NetworkService, files
+from netmgr.service.commands import NetworkCommands, network_explanation, network_status
+from netmgr.service.core import Inputs, NetworkService, stores_of
 from netmgr.service.proofs import Cloud
 from schema.document.cloud import Cloud as Credentials
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.inotify import Inotify
 from support.program_version import version
 from support.worker import Worker
-from uplink.cached import replace as replace_file
+from uplink.cached import replace_file as replace_file
 
 FORCE: Final = "force_provisioning_mode"
 """File below the root of the installation that starts the hotspot; it is deleted on sight."""
@@ -56,7 +56,7 @@ class AgentNetwork:
         self._hostname = socket.gethostname()
         self._is_pi = False
         self._answers = False  # the cloud has answered the agent's own calls
-        store, runtime = files(layout.state, layout.run, worker.run)
+        store, runtime = stores_of(layout.state, layout.run, worker.run)
         self._store = store
         self.service = NetworkService(
             Inputs(
@@ -117,9 +117,9 @@ class AgentNetwork:
 
     def report(self) -> NetworkReport:
         """Return the state of the network for the cloud, without secrets."""
-        state = status(self.service)
+        state = network_status(self.service)
         addresses = {entry["name"]: entry["addresses"] for entry in state["interfaces"]}
-        return network_report(state["mode"], explanation(self.service), addresses)
+        return network_report(state["mode"], network_explanation(self.service), addresses)
 
     async def changes(self) -> AsyncGenerator[None, None]:
         """Yield after each change of what is observed, until the caller is cancelled."""
@@ -177,7 +177,7 @@ class AgentNetwork:
 
     async def _store_credentials(self, document: bytes) -> None:
         """Check credentials, and store them for the agent, which waits for a change of the file."""
-        decoded = decode(document)
+        decoded = decode_document(document)
         cloud = decoded.document.cloud if decoded.document is not None else None
         if cloud is None or not cloud.app_address or not cloud.id:
             raise ConfigError(

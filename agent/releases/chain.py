@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from agent.releases.signed import Listing, listing
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.releases import MAX_METADATA, ROOT, SNAPSHOT, TARGETS, TIMESTAMP
 
 PINNED: Final = "pinned.json"
@@ -55,7 +55,7 @@ def pin(folder: Path, content: bytes) -> None:
         return  # older metadata than what was seen stays refused
     for role in (TARGETS, SNAPSHOT, TIMESTAMP, ROOT):
         _file(folder, role).unlink(missing_ok=True)
-    replace(folder / PINNED, content)
+    replace_file(folder / PINNED, content)
 
 
 class Chain:
@@ -75,7 +75,7 @@ class Chain:
         """Accept and store the next root; return its version."""
         with _explained(name):
             self._set.update_root(content)
-        replace(_file(self._folder, ROOT), content)
+        replace_file(_file(self._folder, ROOT), content)
         return self.root_version
 
     def load_timestamp(self) -> None:
@@ -94,7 +94,7 @@ class Chain:
             except EqualVersionNumberError:  # the stored one is used
                 pass
             else:
-                replace(_file(self._folder, TIMESTAMP), content)
+                replace_file(_file(self._folder, TIMESTAMP), content)
         if self._set.timestamp.is_expired(self._set.reference_time):
             raise _expired(f"{TIMESTAMP}.json")
 
@@ -108,7 +108,7 @@ class Chain:
         """Accept and store the snapshot."""
         with _explained(name):
             self._set.update_snapshot(content)
-        replace(_file(self._folder, SNAPSHOT), content)
+        replace_file(_file(self._folder, SNAPSHOT), content)
 
     def load_targets(self) -> MetadataFile | None:
         """Load the stored targets, and return which one to fetch; None if it is the current one."""
@@ -123,7 +123,7 @@ class Chain:
         """Accept and store the targets."""
         with _explained(name):
             self._set.update_targets(content)
-        replace(_file(self._folder, TARGETS), content)
+        replace_file(_file(self._folder, TARGETS), content)
 
     def releases(self) -> Listing:
         """Return the releases that targets.json lists."""

@@ -15,7 +15,7 @@ from support.foreign.removal import erase, remove
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Bounds
 from support.foreign.unpacking import NoSpaceError
-from support.foreign.walking import flush
+from support.foreign.walking import flush_tree
 
 MARK: Final = b"\n__PAYLOAD__\n"
 MAX_SCRIPT: Final = 16 * 1024
@@ -46,7 +46,7 @@ def unpack(file: Path, folder: Path) -> None:
     erase(part)
     try:
         unpack_apart_blocking(file, part, BOUNDS, begin=_begin(file))
-        flush(part)
+        flush_tree(part)
         part.replace(folder)
     except BadArchiveError as error:
         raise _invalid(file, str(error)) from None

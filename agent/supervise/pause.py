@@ -18,7 +18,7 @@ import trio
 
 from agent.supervise.health import FIRST_DELAY, LONGEST_DELAY, crashes_in_a_row, restart_delay
 from schema.errors import MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 _SETTING: Final = "RestartSec="
 _log = structlog.get_logger("agent.supervise")
@@ -79,7 +79,7 @@ def _store(path: Path, pause: float) -> bool:
         return False
     if text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, text.encode())
+        replace_file(path, text.encode())
     else:
         path.unlink()
     return True

@@ -16,8 +16,8 @@ from agent.supervise.health import DEFAULT_LIMITS, Answer, Health, Limits, judge
 from agent.supervise.processes import identified, is_suspended
 from agent.supervise.state import KEPT_EXITS, Backend, Exit, Process, ServerState
 from schema.errors import MachineError
-from support.watched import follow
-from uplink.cached import replace
+from support.watched import follow_files
+from uplink.cached import replace_file
 
 LATENESS: Final = 1.0  # seconds by which a timer of the agent may be late before a missing answer is excused
 ADOPTED: Final = 60.0  # seconds in which a process that was running before the agent must answer
@@ -81,7 +81,7 @@ class Supervisor:
         """
         self._update(exits=await self._run(partial(_load, self._exits_file)))
         async with trio.open_nursery() as self._nursery:
-            self._nursery.start_soon(follow, [self._address], self._notice, self._not_watched)
+            self._nursery.start_soon(follow_files, [self._address], self._notice, self._not_watched)
             await self._nursery.start(self._backend.run, self._has_started, self._has_ended)
             task_status.started()
 
@@ -174,7 +174,7 @@ class Supervisor:
     async def _keep(self) -> None:
         """Store the exits as they are now, so that the order in which such tasks run does not matter."""
         try:
-            await self._run(partial(replace, self._exits_file, msgspec.json.encode(self._state.exits)))
+            await self._run(partial(replace_file, self._exits_file, msgspec.json.encode(self._state.exits)))
         except OSError as error:
             _log.warning("the exits of machine-server cannot be stored", error=error.strerror)
 

@@ -26,8 +26,8 @@ from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
 from schema.errors import ErrorKind, MachineError
-from support.watched import follow
-from uplink.cached import replace
+from support.watched import follow_files
+from uplink.cached import replace_file
 
 COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
 _PROPERTIES: Final = (
@@ -147,7 +147,7 @@ class SystemdBackend:
         """See Backend.run. While systemctl fails, the state that was seen last remains."""
         await self._pause.load()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow, [self._files.event], self._notice, _not_watched)
+            nursery.start_soon(follow_files, [self._files.event], self._notice, _not_watched)
             ready = False
             while True:
                 changed = self._changed
@@ -215,14 +215,14 @@ def _store(path: Path, content: bytes) -> None:
             return
     except FileNotFoundError:
         pass
-    replace(path, content)
+    replace_file(path, content)
 
 
 def _flag(path: Path, exists: bool) -> None:
     if not exists:
         path.unlink(missing_ok=True)
     elif not path.exists():
-        replace(path, b"")
+        replace_file(path, b"")
 
 
 def has_systemd() -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent.system.programs import Done, Programs
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 UPDATE_LIMIT: Final = 900.0  # seconds; packages lists of a slow connection
 INSTALL_LIMIT: Final = 3600.0  # seconds; an upgrade of all packages from an SD card
@@ -131,5 +131,5 @@ def _write_preferences(user: Path, path: Path) -> None:
         own = user.read_bytes()
     except FileNotFoundError:
         own = b""
-    replace(path, _SECURITY.encode() + own)
+    replace_file(path, _SECURITY.encode() + own)
     path.chmod(0o644)  # apt reads it as an unprivileged user, too

@@ -17,7 +17,7 @@ from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile, parse_manifest
 from agent.system.state import MANIFEST, RECORD, SystemRecord, decode
 from schema.errors import MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.system")
@@ -56,7 +56,7 @@ class Store:
         async with self._lock:
             record = msgspec.structs.replace(self.record, **changes)
             if record != self.record:
-                await self._run(partial(replace, self._record, msgspec.json.encode(record)))
+                await self._run(partial(replace_file, self._record, msgspec.json.encode(record)))
                 self.record = record
 
     async def set_files(self, part: str, texts: Mapping[str, str]) -> FilePlan:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agent.update.record import InvalidRecord, Record, decode, encode
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 COPY: Final = ".previous"
 """Suffix of the copy: the record that was stored before."""
@@ -31,8 +31,8 @@ def save(path: Path, record: Record) -> None:
     except (OSError, InvalidRecord):
         pass  # there is none, or it is damaged and must not replace a good copy
     else:
-        replace(path.with_name(path.name + COPY), previous)
-    replace(path, encode(record))
+        replace_file(path.with_name(path.name + COPY), previous)
+    replace_file(path, encode(record))
 
 
 def load(path: Path) -> Loaded:

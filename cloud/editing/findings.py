@@ -13,7 +13,7 @@ from cloud.editing.catalogue import EditingContext
 from cloud.editing.tree import Lines, Node, read, span_of
 from schema.decoding.report import join
 from schema.decoding.syntax import JSONSyntaxError
-from schema.document.machine import CLOUD_KEYS, decode
+from schema.document.machine import CLOUD_KEYS, decode_document
 from schema.errors import ConfigError
 
 ERROR: Final = "error"
@@ -38,7 +38,7 @@ def findings(text: str, context: EditingContext, *, partial: bool = False) -> tu
 
     `partial` marks a fragment, which may rely on the configuration that uses it.
     """
-    decoded = decode(text.encode("utf-8", "surrogatepass"))
+    decoded = decode_document(text.encode("utf-8", "surrogatepass"))
     syntax = next((problem for problem in decoded.problems if isinstance(problem, JSONSyntaxError)), None)
     if syntax is not None:
         return (_of_syntax(syntax, text),)

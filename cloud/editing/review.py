@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.editing.documents import written
 from schema.diff import Difference, difference, fragments_difference
-from schema.document.machine import CLOUD_KEYS, decode_value
+from schema.document.machine import CLOUD_KEYS, decode_document_value
 from schema.secrets import Masker
 
 CONTEXT: Final = 3  # unchanged lines around each change
@@ -64,7 +64,7 @@ def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
     masker = Masker().and_those_of(old).and_those_of(new)
     compared_lines = _lines(written(masker.value(old)), written(masker.value(new)))
     lines = tuple(compared_lines or ())
-    before, after = decode_value(old).readable, decode_value(new).readable
+    before, after = decode_document_value(old).readable, decode_document_value(new).readable
     groups: list[Group] = []
     renamed: tuple[tuple[str, str], ...] = ()
     if before is not None and after is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from schema.errors import ConfigError, ErrorKind, MachineError
-from triggers.document import CONDITIONAL, DATA, LOGS, examine
+from triggers.document import CONDITIONAL, DATA, LOGS, examine_triggers
 
 FIELDS: Final = ("name", "event", "method", "field", "operator", "value", "level", "kind", "to", "address", "pause")
 """Fields of the form; those that the event does not use are ignored."""
@@ -42,7 +42,7 @@ def entry_of(form: Mapping[str, str]) -> dict[str, Any]:
     if form["pause"] and kind in (DATA, CONDITIONAL):
         target["seconds_between_notifications"] = _seconds(form["pause"])
     entry = {"name": form["name"], "event": event, "notifications": [target]}
-    if problems := examine([entry], "").problems:
+    if problems := examine_triggers([entry], "").problems:
         raise MachineError("; ".join(map(_said, problems)), kind=ErrorKind.INVALID)
     return entry
 

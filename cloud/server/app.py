@@ -48,7 +48,7 @@ from cloud.web.app import application
 from cloud.web.common.site import compile_pages
 from cloud.work.workroom import Workroom
 from nursery_graph import Graph, Node, Restart, State
-from rpc.access.forwarded import behind
+from rpc.access.forwarded import behind_proxies
 from rpc.call import ServerCore
 from rpc.http.limits import HttpLimits
 from rpc.limits import MIB, Limits
@@ -58,7 +58,7 @@ from rpc.server.port import serve
 from rpc.server.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
 from support import private
-from support.start import held
+from support.start import held_signal
 from telemetry.metrics.loop import loop_passes
 from uplink.releases import MAX_FILE, RELEASE_FILES_PATH
 
@@ -225,7 +225,7 @@ class App:
         addresses = tuple(names_of(listeners))
         loopback = only_loopback(listeners)
         pages = application(cloud, loopback=loopback, url=self.options.url, statistics=core.statistics)
-        app = behind(proxies, pages)
+        app = behind_proxies(proxies, pages)
         cloud.openings.closing = False
         try:
             async with trio.open_nursery() as nursery:
@@ -323,7 +323,7 @@ async def run(app: App) -> int:
 async def _signals(app: App, *, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
-        if (early := held()) is not None:
+        if (early := held_signal()) is not None:
             app.graph.stop(f"received {signal.Signals(early).name}")
         async for number in signals:
             app.graph.stop(f"received {signal.Signals(number).name}")

@@ -23,10 +23,10 @@ from cloud.commands.organization_command import organization_command
 from cloud.commands.simulate_command import simulate_command
 from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
-from rpc.access.forwarded import Proxies, network
+from rpc.access.forwarded import Proxies, parse_network
 from schema.errors import MachineError
 from support.command_line import AbsolutePath, ProgramPath
-from support.start import hold, lean_imports, release
+from support.start import hold_signals, lean_imports, release_signals
 from training.weights import BACKBONE
 
 SEALED_AFTER: Final = timedelta(hours=24)
@@ -281,7 +281,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
     context.obj = Options(data=data, postgres=database, files_at=files_at)
     context.meta[BUCKET] = bucket
     if context.invoked_subcommand is not None:
-        release()
+        release_signals()
         return
     if (settings["tls_cert"] is None) != (settings["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key must be used together")
@@ -324,7 +324,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
     except ValueError as error:
         raise click.UsageError(f"--ice-server: {error}") from None
     try:
-        proxies = Proxies(tuple(network(text) for text in settings["proxy"]))
+        proxies = Proxies(tuple(parse_network(text) for text in settings["proxy"]))
     except ValueError as error:
         raise click.UsageError(f"--proxy: {error}") from None
     options = Options(
@@ -496,7 +496,7 @@ def _ready_fd() -> int | None:
 
 def main() -> None:
     """Run machine-cloud and exit with an exit code of cloud.commands.options."""
-    hold()
+    hold_signals()
     command.main(prog_name="machine-cloud")
 
 

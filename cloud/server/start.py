@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from support.start import hold, lean_imports
+from support.start import hold_signals, lean_imports
 
 
 def main() -> None:
     """Run cloud.server.cli.main, with signals held back while it is imported."""
-    hold()
+    hold_signals()
     with lean_imports():
         from cloud.server.cli import main as run
 

@@ -28,7 +28,7 @@ from nursery_graph import Node, Restart
 from schema.errors import MachineError
 from support.worker import Worker
 from training.engine.groups import Groups, open_groups
-from training.engine.local import LocalEngine, inspected
+from training.engine.local import LocalEngine, inspected_interpreter
 from training.engine.port import MIB, Engine
 from training.environments import environments
 from training.environments.cache import Cache
@@ -139,7 +139,7 @@ async def _scripts(options: Options, obstacle: str) -> tuple[str, str]:
     if obstacle:
         return f"this cloud runs no training scripts, because it cannot isolate them: {obstacle}", ""
     try:
-        interpreter = await inspected(options.training_python)
+        interpreter = await inspected_interpreter(options.training_python)
     except MachineError as error:
         return str(error), ""
     return "", f"{Path(interpreter.program).name} on {platform.machine()}"

@@ -31,7 +31,7 @@ from cloud.web.api.serve import Serve
 from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
-from rpc.access.guard import METRICS, Guard, identity_of
+from rpc.access.guard import METRICS_PATH, Guard, identity_of
 from rpc.access.login import LoginTexts
 from rpc.pages.compression import Compress
 from rpc.pages.headers import Protect
@@ -75,7 +75,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     routes = [
         Route("/healthz", _health),
         Route("/static/{file}", site.static),
-        Route(METRICS, metrics),
+        Route(METRICS_PATH, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
         WebSocketRoute("/machine/v1/serve", Serve(cloud).serve),
         *authorities.routes(cloud),

@@ -87,13 +87,13 @@ def check(layout: Layout, config: Path, defaults: Path, as_json: bool) -> None:
 
     Changes nothing, and needs no running agent. Exit code 1: at least one check has failed.
     """
-    from agent.diagnosis.finding import Level, table
+    from agent.diagnosis.finding import Level, findings_table
 
     findings = _checked(_device(layout, config, defaults))
     if as_json:
         click.echo(json.dumps([{**finding._asdict(), "level": finding.level.value} for finding in findings]))
     else:
-        click.echo(table(findings), nl=False)
+        click.echo(findings_table(findings), nl=False)
     if any(finding.level is Level.FAIL for finding in findings):
         sys.exit(1)
 
@@ -110,21 +110,21 @@ def bundle(layout: Layout, file: Path | None, config: Path, defaults: Path) -> N
     """
     import time
 
-    from agent.diagnosis.bundle import contents, write
-    from agent.diagnosis.finding import table
+    from agent.diagnosis.bundle import bundle_contents, write_bundle
+    from agent.diagnosis.finding import findings_table
     from schema.errors import MachineError
 
     path = file or Path(time.strftime("machine-bundle-%Y%m%d-%H%M%S.tar.gz"))
     device = _device(layout, config, defaults)
     click.echo("Running the checks", err=True)
-    findings = table(_checked(device))
+    findings = findings_table(_checked(device))
     try:
         report = json.dumps(run(ask(layout, "status"))[-1]).encode()
     except MachineError:
         report = None
     click.echo("Collecting logs and facts", err=True)
     try:
-        count = write(path, contents(device, findings, report))
+        count = write_bundle(path, bundle_contents(device, findings, report))
     except FileExistsError:
         raise click.ClickException(f"{path} exists: choose another name") from None
     except OSError as error:

@@ -252,15 +252,15 @@ async def _files(
 
 
 async def _save(client: ApiClient, selection: Mapping[str, Any], folder: Path) -> int:
-    from runtime.parts.data.files.names import safe
+    from runtime.parts.data.files.names import safe_part
 
     count = 0
     async for file in _files(client, selection, content=True):
         metadata = file["metadata"]
-        name = safe(metadata["file_name"] or f"{metadata['binary_data_id']}{metadata['file_ext']}")
+        name = safe_part(metadata["file_name"] or f"{metadata['binary_data_id']}{metadata['file_ext']}")
         target = folder / name
         if target.exists():
-            target = folder / f"{safe(metadata['binary_data_id'])}-{name}"
+            target = folder / f"{safe_part(metadata['binary_data_id'])}-{name}"
         target.write_bytes(file["binary"])
         count += 1
     return count
@@ -282,22 +282,22 @@ async def _csv(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> i
     """Write readings as CSV. Requests them twice, first for the columns, so that memory does not hold all of them."""
     import csv
 
-    from runtime.parts.data.export import cell
-    from runtime.parts.data.rows import flat
-    from schema.spreadsheet import harmless
+    from runtime.parts.data.export import csv_cell
+    from runtime.parts.data.rows import flattened
+    from schema.spreadsheet import harmless_cell
 
     columns: dict[str, None] = {}
     async for reading in client.stream(DATA, "", "export_tabular_data", **request):
-        columns.update(dict.fromkeys(name for name, _ in flat(reading["payload"])))
+        columns.update(dict.fromkeys(name for name, _ in flattened(reading["payload"])))
     writer = csv.DictWriter(out, ["time", "tags", *sorted(columns)], restval="", extrasaction="ignore")
-    writer.writerow({name: harmless(name) for name in writer.fieldnames})
+    writer.writerow({name: harmless_cell(name) for name in writer.fieldnames})
     count = 0
     async for reading in client.stream(DATA, "", "export_tabular_data", **request):
         facts = {
             "time": reading["time_captured"].isoformat().replace("+00:00", "Z"),
-            "tags": harmless(" ".join(reading["tags"])),
+            "tags": harmless_cell(" ".join(reading["tags"])),
         }
-        writer.writerow({**facts, **{name: cell(value) for name, value in flat(reading["payload"])}})
+        writer.writerow({**facts, **{name: csv_cell(value) for name, value in flattened(reading["payload"])}})
         count += 1
     return count
 

@@ -199,15 +199,15 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
     """Return a line for each difference between two configurations. Secrets are masked."""
     if before == after:
         return ()
-    from schema.diff import difference, fragments_difference, value_lines
-    from schema.document.machine import decode_value
+    from schema.diff import difference, difference_lines, fragments_difference
+    from schema.document.machine import decode_document_value
 
-    old, new = (decode_value(value).readable for value in (before, after))
+    old, new = (decode_document_value(value).readable for value in (before, after))
     lines = difference(old, new).lines if old is not None and new is not None else ()
     lines += fragments_difference(before, after).lines
     if lines:
         return lines
-    lines = value_lines(before, after)  # in entries with errors, or under keys that machines do not read
+    lines = difference_lines(before, after)  # in entries with errors, or under keys that machines do not read
     rest = (f"({len(lines) - MOST} further lines)",) if len(lines) > MOST else ()
     return lines[:MOST] + rest
 

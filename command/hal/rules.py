@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from hal.inventory.rules import INSTALLED, groups, shipped
+from hal.inventory.rules import INSTALLED_RULES, rule_groups, shipped_rules
 from hal.inventory.sysfs import ROOT
 
 SUBSYSTEMS: Final = ("gpio", "pwm", "i2c-dev", "spidev", "tty", "usb", "video4linux", "input")
@@ -24,16 +24,16 @@ SETTLE: Final = 20  # seconds for udev to apply the rules
 def install(*, dry_run: bool, user: str = "", root: Path = ROOT) -> None:
     """Create groups, install the rules and apply them to present devices. Skips steps that are already done."""
     _need_root(dry_run, root)
-    if not shipped():
+    if not shipped_rules():
         raise click.ClickException("the rules are not part of this installation: reinstall machine-runtime")
     if user and root == ROOT:
         _require_user(user)
-    for group in groups():
+    for group in rule_groups():
         if root == ROOT and not _exists(group):
             _run(dry_run, f"create group {group}", ["groupadd", "--system", group])
     changed = False
-    for rules in shipped():
-        target = root / INSTALLED / rules.name
+    for rules in shipped_rules():
+        target = root / INSTALLED_RULES / rules.name
         if target.exists() and target.read_text() == rules.read_text():
             click.echo(f"{target} is up to date")
             continue
@@ -49,8 +49,8 @@ def remove(*, dry_run: bool, root: Path = ROOT) -> None:
     """Remove the installed rules, and let udev remove its links."""
     _need_root(dry_run, root)
     changed = False
-    for rules in shipped():
-        target = root / INSTALLED / rules.name
+    for rules in shipped_rules():
+        target = root / INSTALLED_RULES / rules.name
         if not target.exists():
             click.echo(f"{target} does not exist")
             continue
@@ -111,7 +111,7 @@ def _members(dry_run: bool, user: str, root: Path) -> None:
     if root != ROOT:
         return
     name = user or os.environ.get("SUDO_USER", "")
-    missing = [group for group in groups() if name and name != "root" and not _member(name, group)]
+    missing = [group for group in rule_groups() if name and name != "root" and not _member(name, group)]
     if user and missing:
         _run(dry_run, f"make {user} a member of {', '.join(missing)}", ["usermod", "-aG", ",".join(missing), user])
         click.echo(f"{user} must log out and in again; services of that user must be restarted")

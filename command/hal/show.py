@@ -12,9 +12,9 @@ import msgspec
 
 from command.interrupts import run_until_interrupted
 from hal.inventory.board import find_board
-from hal.inventory.checks import problems
+from hal.inventory.checks import hardware_problems
 from hal.inventory.findings import Inventory, Problem
-from hal.inventory.scanning import inventory
+from hal.inventory.scanning import take_inventory
 from hal.linux.hardware import LinuxHardware
 from runtime.engine.views import tables
 from schema.errors import MachineError
@@ -50,8 +50,8 @@ def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, .
     hardware = LinuxHardware()
 
     async def main() -> tuple[Inventory, tuple[Problem, ...]]:
-        result = await inventory(hardware, scan=scan, root=root)
-        return result, problems(result, find_board(root=root), root=root)
+        result = await take_inventory(hardware, scan=scan, root=root)
+        return result, hardware_problems(result, find_board(root=root), root=root)
 
     try:
         return run_until_interrupted(main)
@@ -61,9 +61,9 @@ def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, .
 
 def _config(hardware: Inventory) -> None:
     from runtime.models import BUILTIN
-    from runtime.models.discovery.entries import entries
+    from runtime.models.discovery.entries import discovered_entries
 
-    candidates = entries(hardware, BUILTIN)
+    candidates = discovered_entries(hardware, BUILTIN)
     components = [entry.document() for entry in candidates if not entry.alternative]
     click.echo(json.dumps({"components": components}, indent=2, ensure_ascii=False))
     for subject in dict.fromkeys(entry.subject for entry in candidates if entry.alternative):

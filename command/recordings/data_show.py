@@ -18,8 +18,8 @@ from runtime.engine.home_folder import home
 from runtime.engine.views import tables
 from runtime.parts.data.export import FORMATS, Export, jsonl_line, parquet
 from runtime.parts.data.files.names import OPEN
-from runtime.parts.data.files.read import Content, capture_files, is_being_written, moment, read
-from runtime.parts.data.rows import Selection, rows
+from runtime.parts.data.files.read import Content, capture_files, is_being_written, moment, read_capture_file
+from runtime.parts.data.rows import Selection, captured_rows
 from schema.errors import MachineError
 
 WRITING: Final = "being written"
@@ -80,7 +80,7 @@ def facts_of_files(folder: Path) -> Iterator[FileFacts]:
     for path in capture_files(folder):
         writing = is_being_written(path)  # before reading, because it may be closed during that
         try:
-            content = read(path)
+            content = read_capture_file(path)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -183,7 +183,7 @@ def _time(when: datetime | None) -> str:
 
 def tail(folder: Path | None, count: int, selection: Mapping[str, Any]) -> None:
     """Run `machine data tail`."""
-    for row in heapq.nlargest(count, rows(folder_of(folder), Selection(**selection)), key=_when)[::-1]:
+    for row in heapq.nlargest(count, captured_rows(folder_of(folder), Selection(**selection)), key=_when)[::-1]:
         click.echo(jsonl_line(row, None))
 
 

@@ -14,7 +14,7 @@ from runtime.engine.home_folder import home as home_of
 from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from schema.errors import ErrorKind, MachineError
 from support.foreign.walking import walk
-from telemetry.metrics.ftdc import Recording, Series, read
+from telemetry.metrics.ftdc import Recording, Series, read_ftdc
 
 FOLDER: Final = "diagnostics.data"
 SUFFIX: Final = ".ftdc"
@@ -55,7 +55,7 @@ def chosen(files: Sequence[Path], home: Path | None) -> list[Path]:
 def load(path: Path) -> Recording:
     """Read a recording. Raises MachineError if the file cannot be read."""
     try:
-        return read(path.read_bytes())
+        return read_ftdc(path.read_bytes())
     except OSError as error:
         raise MachineError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.PERMISSION) from None
 

@@ -80,7 +80,7 @@ def show(files: Sequence[Path], home: Path | None, patterns: Sequence[str]) -> N
 def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], output: Path | None) -> None:
     """Plot quantities as SVG."""
     from support.channels import Channel
-    from support.plot import panels_of, render
+    from support.plot import panels_of, render_plot
 
     paths = chosen(files, home)
     series = matching(_read(paths), patterns or USUAL)
@@ -99,7 +99,7 @@ def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], outp
             # quantities of one kind share a pair of axes
             channels.append(Channel(name, quantity.unit or name.rpartition(".")[2], False, points))
     title = f"{paths[-1].name} from {clock(begin)} UTC"
-    _write(output, render(title, panels_of(channels)))
+    _write(output, render_plot(title, panels_of(channels)))
 
 
 @_report_errors

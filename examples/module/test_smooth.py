@@ -11,7 +11,7 @@ from smooth import Smooth, SmoothConfig
 from rig import Rig
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra, Value, model
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError
 
 
@@ -59,4 +59,4 @@ async def test_the_mean_of_the_last_five(rig: Rig) -> None:
 def test_errors_are_named(attributes: Mapping[str, Value], place: str) -> None:
     """A wrong attribute is rejected with its path, before the driver is constructed."""
     with pytest.raises(ConfigError, match=place):
-        decode(SmoothConfig, attributes, path="attributes")
+        decode_attributes(SmoothConfig, attributes, path="attributes")

@@ -11,7 +11,7 @@ from typing import Final
 from hal.boards.definition import BoardDefinition
 from hal.inventory.access import Node, User, current_user, nodes, refused, usable
 from hal.inventory.findings import Inventory, Problem
-from hal.inventory.rules import State, groups, shipped, state
+from hal.inventory.rules import State, rule_groups, shipped_rules, state
 from hal.inventory.sysfs import ROOT, entries, text
 
 _LIBRARIES: Final = {"gpiod": "GPIO", "smbus2": "I2C", "serial": "serial ports", "usb": "USB devices"}
@@ -24,7 +24,7 @@ _BRAILLE: Final = {("1a86", "7523"), ("10c4", "ea60"), ("0403", "6001")}
 """USB devices that the udev rules of brltty claim, although most of them are plain adapters."""
 
 
-def problems(
+def hardware_problems(
     inventory: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
 ) -> tuple[Problem, ...]:
     """Return all problems; `hint` is set for those that are only informational."""
@@ -79,7 +79,7 @@ def _libusb() -> bool:
 
 def _rules(root: Path) -> Iterator[Problem]:
     running = (root / "run/udev/control").exists()
-    names = ", ".join(rules.name for rules in shipped())
+    names = ", ".join(rules.name for rules in shipped_rules())
     if not names:
         yield Problem("udev rules", "they are not part of this installation", "reinstall machine-runtime")
         return
@@ -91,7 +91,7 @@ def _rules(root: Path) -> Iterator[Problem]:
             reason = "another version is installed"
             yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
         case State.CURRENT:
-            missing = [group for group in groups() if not _exists(group, root)]
+            missing = [group for group in rule_groups() if not _exists(group, root)]
             if missing:
                 reason = "they do not exist, so udev ignores the rules that use them"
                 yield Problem(f"groups {', '.join(missing)}", reason, "sudo machine hal install-rules")

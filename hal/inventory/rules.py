@@ -10,7 +10,7 @@ from typing import Final
 
 from hal.inventory.sysfs import ROOT
 
-INSTALLED: Final = "etc/udev/rules.d"
+INSTALLED_RULES: Final = "etc/udev/rules.d"
 _PACKAGED: Final = ("usr/lib/udev/rules.d", "lib/udev/rules.d", "run/udev/rules.d")
 _USER_SCHEME: Final = sysconfig.get_preferred_scheme("user")  # used by pip install --user
 _GROUP: Final = re.compile(r'(?:GROUP=|GROUP:=)"([^"$]+)"|chgrp ([a-z]+) ')
@@ -24,7 +24,7 @@ class State(Enum):
     ABSENT = "not installed"
 
 
-def shipped() -> tuple[Path, ...]:
+def shipped_rules() -> tuple[Path, ...]:
     """Return the rules files: in the source tree, or below share/machine-runtime of an installed wheel."""
     base = Path(__file__).resolve().parents[2]
     installed = [base, Path(sysconfig.get_path("data")), Path(sysconfig.get_path("data", _USER_SCHEME))]
@@ -34,14 +34,14 @@ def shipped() -> tuple[Path, ...]:
 
 def state(root: Path = ROOT) -> State:
     """Compare the installed rules with those of this version; rules in /etc override those of packages."""
-    states = [_state(rules, root) for rules in shipped()]
+    states = [_state(rules, root) for rules in shipped_rules()]
     if not states or State.ABSENT in states:
         return State.ABSENT
     return State.OLD if State.OLD in states else State.CURRENT
 
 
 def _state(rules: Path, root: Path) -> State:
-    for folder in (INSTALLED, *_PACKAGED):
+    for folder in (INSTALLED_RULES, *_PACKAGED):
         try:
             text = (root / folder / rules.name).read_text()
         except OSError:
@@ -50,7 +50,7 @@ def _state(rules: Path, root: Path) -> State:
     return State.ABSENT
 
 
-def groups() -> tuple[str, ...]:
+def rule_groups() -> tuple[str, ...]:
     """Return the groups in the rules, in their order."""
-    text = "".join(rules.read_text() for rules in shipped())
+    text = "".join(rules.read_text() for rules in shipped_rules())
     return tuple(dict.fromkeys(first or second for first, second in _GROUP.findall(text)))

@@ -32,7 +32,7 @@ DISPLAY: Final = re.compile(
 _ON_LINUX: Final = ("linux", "gpiozero")
 
 
-async def inventory(hardware: Hardware, *, scan: bool = True, root: Path = ROOT) -> Inventory:
+async def take_inventory(hardware: Hardware, *, scan: bool = True, root: Path = ROOT) -> Inventory:
     """Return all hardware that is connected to the computer of `hardware`.
 
     With `scan`, the addresses of each I2C bus are probed like i2cdetect does, except those of screens and those used by

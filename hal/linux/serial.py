@@ -149,6 +149,6 @@ def _open_error(path: str, error: Exception, root: Path) -> HalError:
     return HalError(f"{path}: {error}", Fault.UNSUPPORTED, remedy="choose a serial port")
 
 
-def ports(root: Path = ROOT) -> list[str]:
+def serial_port_paths(root: Path = ROOT) -> list[str]:
     """Return the paths of the USB serial ports, stable ones if available."""
     return sorted(port.best for port in serial_ports(root) if port.identity is not None)

@@ -90,8 +90,8 @@ class SimCamera:
         self._check()
         if not self.frames:
             raise HalError(f"{self.name}: no frame has arrived yet", Fault.TIMEOUT)
-        from hal.sim.bench.picture import render
+        from hal.sim.bench.picture import render_bench
 
         buffer = io.BytesIO()
-        render(self._world, self.mode.width, self.mode.height).save(buffer, "jpeg", quality=JPEG_QUALITY)
+        render_bench(self._world, self.mode.width, self.mode.height).save(buffer, "jpeg", quality=JPEG_QUALITY)
         return Still(buffer.getvalue(), datetime.now(UTC))

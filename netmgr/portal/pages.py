@@ -27,7 +27,7 @@ from netmgr.portal.access import Visitors
 from netmgr.portal.backend import Backend
 from netmgr.portal.entries import document_of, network_of_form, plain
 from netmgr.portal.state import CredentialsEntry, PortalState
-from rpc.pages.assets import Assets, environment
+from rpc.pages.assets import Assets, template_environment
 from rpc.pages.headers import STATUS, Protect
 from schema.errors import MachineError
 
@@ -56,7 +56,7 @@ class Pages:
     def __init__(self, backend: Backend, visitors: Visitors, *, clock: Callable[[], float] = trio.current_time) -> None:
         self._backend, self._visitors, self._clock = backend, visitors, clock
         self._assets = Assets(HERE / "static")
-        self._templates = environment([HERE / "templates"], self._assets)
+        self._templates = template_environment([HERE / "templates"], self._assets)
         self._templates.globals.update(ssid_text=ssid_text, ciphers=CIPHERS)
 
     def application(self) -> ASGIApp:

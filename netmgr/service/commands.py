@@ -40,11 +40,11 @@ class NetworkCommands:
 
     async def status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the interfaces, the mode, and the hotspot."""
-        yield status(self._service)
+        yield network_status(self._service)
 
     async def explain(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Return which network is used on each interface, why not the others, and what happens next."""
-        yield explanation(self._service)
+        yield network_explanation(self._service)
 
     async def scan(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Listen, and return the networks, the strongest first."""
@@ -121,7 +121,7 @@ class NetworkCommands:
         yield {"forgotten": [network.label for network in matches]}
 
 
-def status(service: NetworkService) -> dict[str, Any]:
+def network_status(service: NetworkService) -> dict[str, Any]:
     """Return the state of the network, without secrets except those of the hotspot, which its socket protects."""
     facts, outcome, settings = service.board.facts(), service.outcome, service.settings
     hotspot = settings.hotspot
@@ -155,7 +155,7 @@ def _interface(facts: Facts, name: str) -> dict[str, Any]:
     }
 
 
-def explanation(service: NetworkService) -> dict[str, Any]:
+def network_explanation(service: NetworkService) -> dict[str, Any]:
     """Return the explanation for people."""
     outcome, facts = service.outcome, service.board.facts()
     tried = outcome.state.tried if outcome is not None else {}

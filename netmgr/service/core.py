@@ -379,6 +379,6 @@ def _with_kept(stored: Stored, *, kept: Kept) -> Stored:
     return replace(stored, kept=kept)
 
 
-def files(state: Path, run: Path, run_blocking: Callable[..., Awaitable[Any]]) -> tuple[Store, Store]:
+def stores_of(state: Path, run: Path, run_blocking: Callable[..., Awaitable[Any]]) -> tuple[Store, Store]:
     """Return the stores below the folders of the agent."""
     return Store(state / "network.json", run_blocking), Store(run / "network.json", run_blocking)

@@ -12,7 +12,7 @@ import trio
 from msgspec.structs import replace as with_fields
 
 from netmgr.store.records import InvalidStoredError, Stored, decode, encode, new_password
-from uplink.cached import replace
+from uplink.cached import replace_file
 
 COPY: Final = ".previous"
 DAMAGED: Final = ".damaged"
@@ -76,8 +76,8 @@ def save(path: Path, stored: Stored) -> None:
     except (OSError, InvalidStoredError):
         pass
     else:
-        replace(path.with_name(path.name + COPY), previous)
-    replace(path, encode(stored))
+        replace_file(path.with_name(path.name + COPY), previous)
+    replace_file(path, encode(stored))
 
 
 def load(path: Path) -> Stored:

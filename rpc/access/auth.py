@@ -23,8 +23,8 @@ from grpclib.exceptions import GRPCError
 
 from rpc.access.addresses import group_of
 from rpc.access.attempts import ADDRESS_FAILURES, Attempts
-from rpc.access.credential_types import API_KEY, AUTHENTICATE, TYPES
-from rpc.access.tickets import LIFE, MAX_TICKET, Ticket, Tickets, new_ticket
+from rpc.access.credential_types import API_KEY, AUTHENTICATE, CREDENTIAL_TYPES
+from rpc.access.tickets import MAX_TICKET, TICKET_LIFE, Ticket, Tickets, new_ticket
 from rpc.carrier import Identity, Peer
 from rpc.health import CHECK
 from schema.errors import ConfigError, MachineError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 CACHE: Final = 1024  # maximum number of cached verified tokens
 MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; generated ones have fewer than 100
-PAGES: Final = "pages"  # audience of the sessions of the login form
+PAGES_AUDIENCE: Final = "pages"  # audience of the sessions of the login form
 _FINGERPRINT: Final = "key"  # key in Claims.rpc_auth_md
 _TICKETS: Final = "tickets"  # the entity under which wrong tickets are counted
 _ENTITY: Final = "entity"  # another one: the entity of the caller, if the credential has another
@@ -94,7 +94,7 @@ class Authenticator:
     def update(self, entities: Collection[str], credentials: Iterable[Credential]) -> None:
         """Replace all credentials of some entities. ValueError for credentials of other entities."""
         table = self._table(credentials)
-        for entity_key in [(kind, entity) for entity in entities for kind in TYPES]:
+        for entity_key in [(kind, entity) for entity in entities for kind in CREDENTIAL_TYPES]:
             fingerprints = table.pop(entity_key, frozenset())
             self._forget(self._fingerprints.pop(entity_key, frozenset()) - fingerprints)
             if fingerprints:
@@ -148,7 +148,7 @@ class Authenticator:
     def _issue(self, entity: str, kind: str, fingerprint: str, *, life: int, pages: bool = False, jti: str = "") -> str:
         return self._signer.issue(
             subject=entity,
-            audience=(PAGES, self.instance) if pages else self._audience,
+            audience=(PAGES_AUDIENCE, self.instance) if pages else self._audience,
             issuer=self._audience[0],
             credential=kind,
             metadata={_FINGERPRINT: fingerprint},
@@ -175,7 +175,7 @@ class Authenticator:
             raise GRPCError(Status.PERMISSION_DENIED, "only API keys make links that log in")
         claims, ticket, now = self._signer.verify(token), new_ticket(), self._signer.now()
         await self._keep_ticket(
-            Ticket(digest_of(ticket), claims.sub, claims.rpc_auth_md[_FINGERPRINT], now + LIFE), now
+            Ticket(digest_of(ticket), claims.sub, claims.rpc_auth_md[_FINGERPRINT], now + TICKET_LIFE), now
         )
         return ticket
 
@@ -352,7 +352,7 @@ class Authenticator:
 
 def of_pages(identity: Identity) -> bool:
     """Return True if the identity comes from a session of the pages, which is valid only for pages."""
-    return tuple(identity.claims.get("aud", ()))[:1] == (PAGES,)
+    return tuple(identity.claims.get("aud", ()))[:1] == (PAGES_AUDIENCE,)
 
 
 def digest_of(payload: str) -> str:
@@ -384,12 +384,12 @@ def credentials_of(
         where = f"{path}.{index}"
         kind = handler.get("type")
         try:
-            if kind not in TYPES:
+            if kind not in CREDENTIAL_TYPES:
                 raise ConfigError(
                     f"{where}.type",
                     f"{kind!r} is not a type of credentials",
                     value=kind,
-                    remedy=f"use one of {', '.join(TYPES)}",
+                    remedy=f"use one of {', '.join(CREDENTIAL_TYPES)}",
                 )
             if kind in seen:
                 raise ConfigError(

@@ -8,4 +8,4 @@ AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 API_KEY: Final = "api-key"
 LOCATION_SECRET: Final = "robot-location-secret"
 PART_SECRET: Final = "robot-secret"
-TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)
+CREDENTIAL_TYPES: Final = (API_KEY, LOCATION_SECRET, PART_SECRET)

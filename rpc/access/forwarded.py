@@ -22,7 +22,7 @@ Network: TypeAlias = IPv4Network | IPv6Network
 FIELD: Final = "x-forwarded-for"
 
 
-def network(text: str) -> Network:
+def parse_network(text: str) -> Network:
     """Parse an IP address or network; ValueError with an explanation if it is invalid."""
     try:
         return ip_network(text)
@@ -61,7 +61,7 @@ class Proxies:
 NO_PROXIES: Final = Proxies()
 
 
-def behind(proxies: Proxies, app: ASGIApp) -> ASGIApp:
+def behind_proxies(proxies: Proxies, app: ASGIApp) -> ASGIApp:
     """Return `app` wrapped so that its scopes have the clients of trusted proxies instead of the proxies."""
     if not proxies.networks:
         return app

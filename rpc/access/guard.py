@@ -21,13 +21,13 @@ from grpclib.exceptions import GRPCError
 from rpc.access import links
 from rpc.access.auth import Authenticator, bearer, of_pages
 from rpc.access.credential_types import API_KEY
-from rpc.access.login import TOKEN, LoginTexts, answer_token, cookie_name, login
+from rpc.access.login import TOKEN_PATH, LoginTexts, answer_token, cookie_name, login
 from rpc.access.origins import Origins, same_origin
 from rpc.carrier import Identity, Peer
-from rpc.http.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, plain
+from rpc.http.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, plain_response
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # RFC 9110 9.2.1
-METRICS: Final = "/metrics"
+METRICS_PATH: Final = "/metrics"
 """Path where scrapers use HTTP basic authentication (RFC 7617) with id and value of an API key."""
 MAX_BASIC: Final = 4096  # characters of a basic authentication header
 _NO_PATHS: Final[Mapping[str, Collection[str]]] = {}
@@ -118,7 +118,7 @@ class Guard:
         fixed = Origins(loopback=names is not None, names=tuple(name for name in own if name))
         self._origins = origins or (lambda: fixed)
         self._public = frozenset(public)
-        self._keyed = {METRICS: (API_KEY,), **keyed}
+        self._keyed = {METRICS_PATH: (API_KEY,), **keyed}
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
             raise ValueError(f"{wrong} would open more than the paths below one folder: write a folder such as /files/")
         self._public_below = tuple(public_below)
@@ -148,7 +148,7 @@ class Guard:
                 secure = facts.scheme == "https"
                 await login(self._authenticator, scope, receive, protected, facts.peer, secure, identity, self._texts)
                 return
-            if facts.path == TOKEN and not websocket:
+            if facts.path == TOKEN_PATH and not websocket:
                 await answer_token(self._authenticator, scope, protected, identity)
                 return
             if facts.path in links.PATHS and not websocket:
@@ -249,7 +249,7 @@ def _protecting(send: Send, fields: Sequence[tuple[bytes, bytes]]) -> Send:
 
 
 async def _answer(scope: Scope, send: Send, status: int, text: str, *extra: tuple[bytes, bytes]) -> None:
-    fields, body = plain(text)
+    fields, body = plain_response(text)
     prefix = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
     headers = [*((name.encode(), value.encode()) for name, value in fields), (b"cache-control", b"no-store"), *extra]
     await send({"type": f"{prefix}.start", "status": status, "headers": headers})

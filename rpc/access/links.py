@@ -31,13 +31,13 @@ from rpc.access.login import (
     status_of,
     style,
 )
-from rpc.access.tickets import LIFE, LINK, TICKETS
+from rpc.access.tickets import LINK, TICKET_LIFE, TICKETS_PATH
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
 from rpc.pages.words import capitalize_first
 from schema.errors import ErrorKind, MachineError
 
-PATHS: Final = (TICKETS, LINK)
+PATHS: Final = (TICKETS_PATH, LINK)
 OWN: Final = ("", "none", "same-origin")  # Sec-Fetch-Site of navigations that the user or this server has started
 
 _SCRIPT: Final = """
@@ -84,7 +84,7 @@ async def answer(
     `site` is the header Sec-Fetch-Site; `identity` is that of the caller.
     """
     method = scope["method"]
-    if scope["path"] == TICKETS:
+    if scope["path"] == TICKETS_PATH:
         if identity is None or not bearer:
             text = "send the token of an API key as authorization: Bearer"
             await send_text(send, 401, [(b"www-authenticate", b"Bearer")], text)
@@ -110,7 +110,7 @@ async def _make(authenticator: Authenticator, send: Send, bearer: str) -> None:
     except MachineError as error:
         await send_text(send, _code(error), [], str(error))
         return
-    await send_text(send, 200, [], json.dumps({"ticket": ticket, "seconds": LIFE}), b"application/json")
+    await send_text(send, 200, [], json.dumps({"ticket": ticket, "seconds": TICKET_LIFE}), b"application/json")
 
 
 async def _redeem(
@@ -146,7 +146,7 @@ async def _page(send: Send, texts: LoginTexts, site: str, target: str) -> None:
         return
     now = "yes" if site == "none" else "no"
     form = _FORM.format(action=LINK, now=now, next=escape(target))
-    await _send(send, 200, texts, form, f"The link works once, within {LIFE} seconds.", _SCRIPT)
+    await _send(send, 200, texts, form, f"The link works once, within {TICKET_LIFE} seconds.", _SCRIPT)
 
 
 async def _problem(send: Send, status: int, texts: LoginTexts, message: str, more: str = "") -> None:

@@ -23,7 +23,7 @@ from rpc.http.asgi import Receive, Scope, Send
 from schema.errors import ErrorKind, MachineError
 
 COOKIE: Final = "machine_token"
-TOKEN: Final = "/login/token"
+TOKEN_PATH: Final = "/login/token"
 """Path at which a script of a page gets a token for calls."""
 CALLS: Final = 600  # seconds until such a token expires; scripts replace it before
 SESSION: Final = 24 * 3600  # seconds until a session expires; all servers of the host receive the cookie

@@ -15,13 +15,13 @@ from urllib.parse import quote
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-TICKETS: Final = "/login/links"
+TICKETS_PATH: Final = "/login/links"
 """POST with a token of a key in `authorization: Bearer`: returns `{"ticket": text, "seconds": its life}`."""
 LINK: Final = "/login/link"
 """The page of a link. Its fragment is the ticket, which the page sends by POST."""
 
-LIFE: Final = 120  # seconds
-MAX_WAITING: Final = 20  # tickets of one key that are not used yet
+TICKET_LIFE: Final = 120  # seconds
+MAX_WAITING_TICKETS: Final = 20  # tickets of one key that are not used yet
 MAX_TICKET: Final = 100  # characters; ours have 32
 
 
@@ -44,8 +44,8 @@ class Tickets:
     def add(self, ticket: Ticket, now: int) -> None:
         """Store a ticket. GRPCError (RESOURCE_EXHAUSTED) if MAX_WAITING of its key are waiting."""
         self._tickets = {digest: other for digest, other in self._tickets.items() if other.ends > now}
-        if sum(other.entity == ticket.entity for other in self._tickets.values()) >= MAX_WAITING:
-            raise too_many()
+        if sum(other.entity == ticket.entity for other in self._tickets.values()) >= MAX_WAITING_TICKETS:
+            raise too_many_tickets()
         self._tickets[ticket.digest] = ticket
 
     def take(self, digest: str) -> Ticket | None:
@@ -58,9 +58,9 @@ def new_ticket() -> str:
     return secrets.token_urlsafe(24)
 
 
-def too_many() -> GRPCError:
-    """Return the error for a key with MAX_WAITING tickets."""
-    text = f"{MAX_WAITING} links of this key are waiting to be used; use one, or wait {LIFE} seconds"
+def too_many_tickets() -> GRPCError:
+    """Return the error for a key with MAX_WAITING_TICKETS tickets."""
+    text = f"{MAX_WAITING_TICKETS} links of this key are waiting to be used; use one, or wait {TICKET_LIFE} seconds"
     return GRPCError(Status.RESOURCE_EXHAUSTED, text)
 
 

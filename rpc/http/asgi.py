@@ -84,7 +84,7 @@ def _server(authority: str, scheme: str) -> tuple[str, int] | None:
     return (host.strip("[]"), int(port)) if host else None
 
 
-def plain(text: str) -> tuple[list[tuple[str, str]], bytes]:
+def plain_response(text: str) -> tuple[list[tuple[str, str]], bytes]:
     """Return the header fields and body of a plain-text response."""
     body = text.encode() + b"\n"
     return [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))], body
@@ -194,7 +194,7 @@ class _Bridge:
         if self.started:
             return  # the carrier aborts a started response
         self.started = self.ended = True
-        fields, body = plain(f"{error.status} {HTTPStatus(error.status).phrase}: {error.text}")
+        fields, body = plain_response(f"{error.status} {HTTPStatus(error.status).phrase}: {error.text}")
         await self.exchange.respond(error.status, fields)
         await self.exchange.send_body(b"" if self.exchange.method == "HEAD" else body, end=True)
 

@@ -18,7 +18,7 @@ import trio
 from rpc.access.admission import Ticket
 from rpc.call import ServerCore
 from rpc.carrier import Headers, Peer
-from rpc.http.asgi import ASGIApp, plain
+from rpc.http.asgi import ASGIApp, plain_response
 from rpc.http.grpc_web import Content, content_of, is_grpc, is_preflight, preflight
 from rpc.http.head import Head, HeadError, find_end, parse
 from rpc.http.limits import HttpLimits
@@ -177,7 +177,7 @@ class Http1Connection:
             self._check_origin(head)
             await WebCall(self, self.core, head, content).run()
         elif self.core.fallback is None:
-            self._respond(404, *plain("there are no pages on this port"))
+            self._respond(404, *plain_response("there are no pages on this port"))
         else:
             await self._page(head)
 
@@ -421,7 +421,7 @@ class Http1Connection:
             return
         self._aborted = True
         reason = _reason(error.status)
-        fields, body = plain(f"{error.status} {reason}: {error.text}")
+        fields, body = plain_response(f"{error.status} {reason}: {error.text}")
         fields += [*error.extra, ("date", formatdate(usegmt=True)), ("connection", "close")]
         head = f"HTTP/1.1 {error.status} {reason}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n"

@@ -18,7 +18,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, wrap_server_stream
 
 from rpc.carrier import Peer, Recognize
-from rpc.http.asgi import ASGIApp, Message, plain, scope_of
+from rpc.http.asgi import ASGIApp, Message, plain_response, scope_of
 from rpc.http.head import Head, HeadError
 from rpc.http.limits import HttpLimits
 from rpc.http.wire import Wire
@@ -217,7 +217,7 @@ class _Socket:
             return
         self.answered = True
         if headers is None:
-            fields, body = plain(HTTPStatus(status).phrase)
+            fields, body = plain_response(HTTPStatus(status).phrase)
             headers = [(name.encode(), value.encode()) for name, value in fields if name != "content-length"]
         try:
             await self.request.reject(status, extra_headers=[*headers, (b"connection", b"close")], body=body)

@@ -135,7 +135,7 @@ class _Compiled(BytecodeCache):
 _COMPILED: Final = _Compiled()
 
 
-def compilers(jinja: Environment) -> list[Callable[[], object]]:
+def template_compilers(jinja: Environment) -> list[Callable[[], object]]:
     """Return functions that compile each template of an environment, for all environments of the process.
 
     Call them in a thread before the first page: a template takes up to 0.1 s, for which it would hold up the event
@@ -144,7 +144,7 @@ def compilers(jinja: Environment) -> list[Callable[[], object]]:
     return [partial(jinja.get_template, name) for name in jinja.list_templates()]
 
 
-def environment(templates: Sequence[Path], assets: Assets) -> Environment:
+def template_environment(templates: Sequence[Path], assets: Assets) -> Environment:
     """Return a Jinja environment for the folders `templates`, with the shared templates, filters and globals."""
     jinja = Environment(
         loader=FileSystemLoader([*templates, TEMPLATES]),

@@ -19,7 +19,7 @@ LIBRARIES: Final = (("wrtc",),)
 """Packages that each of these modules imports."""
 
 
-def installed() -> bool:
+def engine_installed() -> bool:
     """Return whether the packages of an engine are installed, without importing them."""
     return any(all(find_spec(name) is not None for name in names) for names in LIBRARIES)
 

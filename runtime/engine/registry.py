@@ -24,7 +24,7 @@ VARIABLE: Final = "MACHINE_MODELS"
 """Environment variable with further `module:Class` values, separated by commas, for drivers not yet in a package."""
 
 
-def installed() -> list[str]:
+def installed_models() -> list[str]:
     """Return the import paths of the drivers in installed packages and in MACHINE_MODELS."""
     from importlib.metadata import entry_points  # slower than the rest of the start-up, and rarely needed
 
@@ -41,7 +41,7 @@ class Registry:
     """
 
     def __init__(
-        self, table: Mapping[tuple[str, str], str], *, offers: Callable[[], Iterable[str]] = installed
+        self, table: Mapping[tuple[str, str], str], *, offers: Callable[[], Iterable[str]] = installed_models
     ) -> None:
         self._paths: dict[tuple[str, str], str] = dict(table)
         self._classes: dict[tuple[str, str], type[Resource]] = {}

@@ -19,8 +19,8 @@ from schema.document.log import WORDS, parse_level
 from schema.document.machine import MachineDocument
 from schema.document.modules import Module
 from schema.errors import ConfigError
-from telemetry.logs.names import of_module
-from telemetry.logs.rules import compile_pattern, matches
+from telemetry.logs.logger_names import of_module
+from telemetry.logs.rules import compile_pattern, pattern_matches
 
 LONGEST_ADDRESS: Final = 103  # bytes of a Unix socket's path that every system takes
 _RANDOM: Final = 5  # letters that tell one start from the next
@@ -106,7 +106,7 @@ def log_level(module: Module, document: MachineDocument, *, debug: bool) -> str:
             pattern, level = compile_pattern(rule.pattern), parse_level(rule.level)
         except Exception:
             continue
-        if matches(pattern, (module.name, of_module(module.name))):
+        if pattern_matches(pattern, (module.name, of_module(module.name))):
             return WORDS[level]
     return ""
 

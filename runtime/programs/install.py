@@ -19,7 +19,7 @@ from schema.document.modules import Module
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.concurrency import ungrouped
 from support.worker import Worker
-from telemetry.logs.names import of_module
+from telemetry.logs.logger_names import of_module
 
 
 def packages_folder(environment: Mapping[str, str]) -> Path:

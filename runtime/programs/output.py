@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 import trio
 
-from telemetry.logs.names import STDERR_SUFFIX, STDOUT_SUFFIX
+from telemetry.logs.logger_names import STDERR_SUFFIX, STDOUT_SUFFIX
 from telemetry.logs.program_output import Lines
 
 TAIL: Final = 5  # lines that are reported when the process ends by itself

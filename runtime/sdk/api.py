@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rpc.api.client import methods_for
-from rpc.api.server.check import problems
+from rpc.api.server.check import implementation_problems
 from rpc.api.table import APIS, add_api
 from runtime.engine.resource import Resource
 from schema.document.resources import RESOURCE_TYPES
@@ -45,7 +45,7 @@ def own_api(triple: str, service: ServiceDescriptor) -> Callable[[type[ResourceT
 
     def register(cls: type[ResourceT]) -> type[ResourceT]:
         implemented: list[Any] = [method for key, method in methods_for(api).items() if hasattr(cls, key)]
-        if mismatches := [problem for method in implemented for problem in problems(method, cls)]:
+        if mismatches := [problem for method in implemented for problem in implementation_problems(method, cls)]:
             raise TypeError("; ".join(mismatches))
         if not any(method.name != "do_command" for method in implemented):
             raise TypeError(f"{cls.__name__} has no method of {service.full_name}")

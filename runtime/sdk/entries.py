@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from runtime.engine.resource import Attributes, Resource
 from runtime.sdk.offers import Offers
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.decoding.report import Report
 from schema.document.resources import RESOURCE_TYPES, ResourceEntry, decode_resource
 from schema.errors import ConfigError, ConfigErrors
@@ -37,5 +37,5 @@ def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
 def read_attributes(entry: ResourceEntry, offers: Offers) -> tuple[type[Resource], Attributes, tuple[ConfigError, ...]]:
     """Return the driver's class, its attributes, and warnings for unknown keys; raises ConfigError."""
     cls = offers.find(entry.api, entry.model)
-    attributes, warnings = decode(cls.Config, entry.attributes, path="attributes")
+    attributes, warnings = decode_attributes(cls.Config, entry.attributes, path="attributes")
     return cls, attributes, warnings

@@ -25,8 +25,8 @@ from runtime.sdk.start import Start, parse_start
 from schema.document.log import LogRule
 from schema.document.machine import MachineDocument, ResourceEntry
 from schema.errors import MachineError
-from telemetry.logs.loggers import Logs, configure
-from telemetry.logs.names import of_module
+from telemetry.logs.logger_names import of_module
+from telemetry.logs.loggers import Logs, configure_logs
 from telemetry.logs.sinks import ConsoleSink
 
 EXIT_OK: Final = 0  # stopped on request, or the machine has ended
@@ -60,7 +60,7 @@ def main(drivers: Sequence[type[Resource]], arguments: Sequence[str]) -> int:
     except MachineError as error:
         return _refuse(error, EXIT_USAGE)
     sink = MachineSink(socket.gethostname(), ConsoleSink(2))
-    logs = configure([sink])
+    logs = configure_logs([sink])
     try:
         return trio.run(_run, offers, start, sink, logs)
     except MachineError as error:

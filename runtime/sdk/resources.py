@@ -23,7 +23,7 @@ from schema.decoding.report import did_you_mean
 from schema.document.resources import ResourceEntry
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.names import ResourceName
-from telemetry.logs.names import of_resource
+from telemetry.logs.logger_names import of_resource
 
 STOP_LIMIT: Final = 20.0  # seconds to stop; the machine waits the same time for a reply
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)

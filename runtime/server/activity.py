@@ -11,7 +11,7 @@ from nursery_graph import State, Transition
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.reasons import plain
 from telemetry.logs.activity import log_event
-from telemetry.logs.names import RESOURCES, ROOT
+from telemetry.logs.logger_names import RESOURCES, ROOT
 
 CONNECTIONS: Final[Mapping[str, tuple[str, str, str]]] = {
     f"{INTERNAL}module/": ("module", "start", "stop"),

@@ -28,9 +28,9 @@ from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.errors import MachineError
 from support.program_version import version
-from support.start import held
+from support.start import held_signal
 from telemetry.logs.activity import log_event
-from telemetry.logs.loggers import Logs, configure
+from telemetry.logs.loggers import Logs, configure_logs
 from telemetry.logs.sinks import ConsoleSink, FileSink, Sink
 from telemetry.metrics.loop import loop_passes
 from uplink.files import FileSource, Reading, decode_text
@@ -71,7 +71,7 @@ def main(options: Options) -> int:
         except MachineError as error:
             return _cannot_start([f"-config {options.config}: {error}"])
         sinks.append(link.sink)
-    logs = configure(sinks)
+    logs = configure_logs(sinks)
     logs.apply(decoded.document, debug=options.debug)
     try:
         return trio.run(_serve, options, world, hardware, source if link is None else link, logs)
@@ -143,7 +143,7 @@ async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> N
     """Request an orderly shutdown on the first signal; a second one limits it to SECOND_SIGNAL_LIMIT seconds."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
-        early = held()
+        early = held_signal()
         number = early if early is not None else await anext(signals)
         machine.lifecycle.request_stop(f"received {signal.Signals(number).name}")
         number = await anext(signals)

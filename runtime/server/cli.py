@@ -14,8 +14,8 @@ from typing import Any, Final, NoReturn
 import click
 
 from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
-from support.command_line import AbsolutePath, LongOptions, switch, value
-from support.start import hold, lean_imports, release
+from support.command_line import AbsolutePath, LongOptions, switch_option, value_option
+from support.start import hold_signals, lean_imports, release_signals
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
 
@@ -35,27 +35,31 @@ _PATH: Final = AbsolutePath()
         "SIGTERM or SIGINT stops everything in order within 60 s; a second signal shortens this to 2 s."
     ),
 )
-@value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
-@switch("debug", "Log at debug level, regardless of the configuration.")
-@value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
-@switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
-@switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
-@switch("allow-open-shell", "If no keys are configured, let all clients open shells and tunnels and copy files.")
-@switch("reveal-sensitive-config-diffs", "Log changes of the configuration, including secrets.")
-@switch("install", "Install and start a systemd service that runs it with the other options, and exit.")
-@switch("uninstall", "Stop and remove the service that -install has installed, and exit.")
-@switch("version", "Print the version and exit.")
-@value(
+@value_option("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
+@switch_option("debug", "Log at debug level, regardless of the configuration.")
+@value_option("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
+@switch_option("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
+@switch_option("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
+@switch_option("allow-open-shell", "If no keys are configured, let all clients open shells and tunnels and copy files.")
+@switch_option("reveal-sensitive-config-diffs", "Log changes of the configuration, including secrets.")
+@switch_option("install", "Install and start a systemd service that runs it with the other options, and exit.")
+@switch_option("uninstall", "Stop and remove the service that -install has installed, and exit.")
+@switch_option("version", "Print the version and exit.")
+@value_option(
     "dump-resources", _PATH, "FILE", "Write all models, with the JSON Schemas of their attributes, to FILE and exit."
 )
-@value("cpuprofile", _PATH, "FILE", "Profile the whole run (at about half speed) and write a file for pstats to FILE.")
-@switch("network-check", "Run only the network checks and exit.")
-@switch("disable-mdns", "Do not announce the machine by multicast DNS.")
-@switch("ftdc", "Record full-time diagnostic data: all statistics, every second.", default=True)
-@switch("output-telemetry", "Print metrics every 10 s, and spans; also send them to tracing.otlpendpoint.")
-@value("shareddir", _PATH, "DIRECTORY", "Serve static files of the web pages from DIRECTORY if they exist there.")
-@switch("untrusted-env", "Refuse processes and shell access.")
-@switch("webprofile", "Serve profiles, tasks and the graph under /debug/, to this computer only.")
+@value_option(
+    "cpuprofile", _PATH, "FILE", "Profile the whole run (at about half speed) and write a file for pstats to FILE."
+)
+@switch_option("network-check", "Run only the network checks and exit.")
+@switch_option("disable-mdns", "Do not announce the machine by multicast DNS.")
+@switch_option("ftdc", "Record full-time diagnostic data: all statistics, every second.", default=True)
+@switch_option("output-telemetry", "Print metrics every 10 s, and spans; also send them to tracing.otlpendpoint.")
+@value_option(
+    "shareddir", _PATH, "DIRECTORY", "Serve static files of the web pages from DIRECTORY if they exist there."
+)
+@switch_option("untrusted-env", "Refuse processes and shell access.")
+@switch_option("webprofile", "Serve profiles, tasks and the graph under /debug/, to this computer only.")
 @click.option(
     "-hardware",
     "--hardware",
@@ -64,7 +68,7 @@ _PATH: Final = AbsolutePath()
     metavar="FAMILY",
     help="Hardware for drivers: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@switch("webrtc", "Let own pages, and clients through the cloud, connect by WebRTC.", default=True)
+@switch_option("webrtc", "Let own pages, and clients through the cloud, connect by WebRTC.", default=True)
 def command(**options: Any) -> None:
     """Run a machine: its components, its services, and the server through which clients use them.
 
@@ -73,7 +77,7 @@ def command(**options: Any) -> None:
     """
     short = ("version", "dump_resources", "network_check", "install", "uninstall")
     if any(options[name] not in (None, False) for name in short):
-        release()
+        release_signals()
     if options["version"]:
         from support.program_version import version
 
@@ -179,7 +183,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run machine-server with `arguments` (default: those of the process), and exit with its exit code."""
-    hold()
+    hold_signals()
     command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-server")
 
 

@@ -28,10 +28,10 @@ from runtime.server.hotplug import Hotplug
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from runtime.server.window import Window
-from schema.document.machine import Decoded, MachineDocument, decode
+from schema.document.machine import Decoded, MachineDocument, decode_document
 from schema.errors import ConfigError, MachineError
 from schema.secrets import masked
-from schema.substitution import fill
+from schema.substitution import fill_placeholders
 from support.program_version import version
 from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import REVEALED, Logs
@@ -95,7 +95,11 @@ class Configuration:
                     self._reject(str(reading.problem))
                 elif reading.data != self._last_data:
                     self._last_data = reading.data
-                    decoded = decode_text(reading.data, self._environment) if reading.expand else decode(reading.data)
+                    decoded = (
+                        decode_text(reading.data, self._environment)
+                        if reading.expand
+                        else decode_document(reading.data)
+                    )
                     if self.take(with_revision(decoded, reading.data)):
                         await self._source.used(reading)
 
@@ -244,7 +248,7 @@ class Configuration:
         """Return the document with the placeholders replaced whose packages are installed."""
         packages = cast("Packages | None", self.machine.parts.part_of(self.context, document, "packages"))
         folders = packages.find(document) if packages is not None else {}
-        filled, warnings = fill(document, self._environment, lambda kind, name: folders.get((kind, name)))
+        filled, warnings = fill_placeholders(document, self._environment, lambda kind, name: folders.get((kind, name)))
         texts = [str(warning) for warning in warnings]
         if texts != self._unresolved:
             self._unresolved = texts

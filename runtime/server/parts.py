@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from nursery_graph import Node
-from rpc.peers.engines import installed
+from rpc.peers.engines import engine_installed
 from runtime.engine.options import Options
 from runtime.engine.part import Part, PartContext
 from schema.document.machine import MachineDocument
@@ -45,8 +45,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "network-check": Kind(
         lambda document, options: document.cloud is not None, "runtime.parts.netcheck.background:NetworkChecks"
     ),
-    "video": Kind(lambda document, options: options.webrtc and installed(), "runtime.parts.video.part:Video"),
-    "webrtc": Kind(lambda document, options: options.webrtc and installed(), "runtime.parts.webrtc.part:WebRtc"),
+    "video": Kind(lambda document, options: options.webrtc and engine_installed(), "runtime.parts.video.part:Video"),
+    "webrtc": Kind(lambda document, options: options.webrtc and engine_installed(), "runtime.parts.webrtc.part:WebRtc"),
     "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
     "packages": Kind(
         lambda document, options: (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from support.start import hold
+from support.start import hold_signals
 
 
 def main() -> None:
     """Run machine-server; see runtime.server.cli.main."""
-    hold()
+    hold_signals()
     from runtime.server.cli import main as run
 
     run()

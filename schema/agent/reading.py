@@ -50,7 +50,9 @@ OTHER_NAMES: Final[Mapping[str, str]] = {"viam-server": "machine-server"}
 _REBOOT: Final = "device_reboot_after_offline"
 
 
-def read(defaults: object, cloud: object, *, allow_http: bool = False) -> tuple[Settings, tuple[ConfigError, ...]]:
+def read_settings(
+    defaults: object, cloud: object, *, allow_http: bool = False
+) -> tuple[Settings, tuple[ConfigError, ...]]:
     """Return the settings in force and the problems of both documents.
 
     Both are decoded JSON with the sections at the top level: `defaults` is the defaults file, `cloud` is the value of
@@ -73,11 +75,11 @@ def read(defaults: object, cloud: object, *, allow_http: bool = False) -> tuple[
     return Settings(**sections, additional_networks=networks), tuple(report.problems)
 
 
-def checking(section: object) -> Iterator[Report]:
+def check_settings(section: object) -> Iterator[Report]:
     """Check the key `agent` of a configuration before a device has it; the last yield has the whole report.
 
-    Yields after each piece, so that the caller can do other work in between. The problems are those of `read`, except
-    that an `http://` URL is a warning: only the device knows whether it allows it. No document raises.
+    Yields after each piece, so that the caller can do other work in between. The problems are those of `read_settings`,
+    except that an `http://` URL is a warning: only the device knows whether it allows it. No document raises.
     """
     report = Report()
     reader = _Reader(report, None)

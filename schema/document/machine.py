@@ -1,6 +1,6 @@
 """Decoder for the machine document. An error in one entry does not affect the others.
 
-`decode` and `decode_value` return the usable part of the document together with all problems and warnings.
+`decode_document` and `decode_document_value` return the usable part of the document, with all problems and warnings.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
     "MachineDocument",
     "ResourceEntry",
     "ServiceConfig",
-    "decode",
-    "decode_value",
+    "decode_document",
+    "decode_document_value",
     "default_services",
 ]
 
@@ -122,7 +122,7 @@ class MachineDocument:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Result of `decode`."""
+    """Result of `decode_document`."""
 
     document: MachineDocument | None
     """Usable document. None if the text is not JSON, a section has the wrong type, or `cloud`, `network` or `auth` has
@@ -165,13 +165,13 @@ KEYS: Final = (*_OBJECTS, *_ENTRIES, *RESOURCE_TYPES, *_VALUES, "processes")
 """All top-level keys of the document."""
 
 
-def decode(data: bytes) -> Decoded:
+def decode_document(data: bytes) -> Decoded:
     """Decode a machine document from JSON text. Never raises; errors are in the result, each with path and reason."""
     try:
         raw = parse_json(data)
     except ConfigError as error:
         return Decoded(None, (detached(error),))
-    decoded = decode_value(raw)
+    decoded = decode_document_value(raw)
     remedy = "remove all but one: only the last is used"
     repeated = [ConfigError(path, "this key occurs more than once", remedy=remedy) for path in repeated_keys(data)]
     # Choosing one of two access rules would be a guess.
@@ -180,8 +180,8 @@ def decode(data: bytes) -> Decoded:
     return Decoded(None if vital else decoded.document, (*vital, *decoded.problems), warnings, decoded.readable)
 
 
-def decode_value(raw: Any) -> Decoded:
-    """Decode a machine document from a parsed JSON value. See `decode`."""
+def decode_document_value(raw: Any) -> Decoded:
+    """Decode a machine document from a parsed JSON value. See `decode_document`."""
     report = Report()
     if not isinstance(raw, Mapping):
         wrong_type(raw, "an object", "", report)

@@ -88,7 +88,7 @@ class _Work:
                 os.unlink(name, dir_fd=parent)
                 self._removal.entries += 1
                 return
-            top = enter(name, parent)
+            top = enter_folder(name, parent)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -121,7 +121,7 @@ class _Work:
     def _flatten(self, name: str, top: int) -> None:
         """Remove the files of a folder in `top`, and move its folders to `top`."""
         try:
-            folder = enter(name, top)
+            folder = enter_folder(name, top)
         except OSError as error:
             try:
                 os.rmdir(name, dir_fd=top)  # possible if it is empty
@@ -163,7 +163,7 @@ class _Work:
         try:
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=top)
         except PermissionError:  # a folder must be writable to get another parent
-            os.close(enter(name, folder))
+            os.close(enter_folder(name, folder))
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=top)
 
     def _over(self) -> bool:
@@ -174,7 +174,7 @@ class _Work:
         return self._removal.out_of_time or len(self._removal.left) >= MOST_LEFT
 
 
-def enter(name: str, parent: int) -> int:
+def enter_folder(name: str, parent: int) -> int:
     """Open a folder, with all permissions for its owner if it belongs to this user; raises OSError.
 
     The permissions are changed through descriptors, so that no link is followed.

@@ -40,10 +40,10 @@ def unpack(source: BinaryIO, folder: Path, bounds: Bounds) -> None:
     """
     archive = Archive(source, bounds)
     os.mkdir(folder, 0o755)
-    fill(archive, folder, bounds)
+    unpack_into(archive, folder, bounds)
 
 
-def fill(archive: Archive, folder: Path, bounds: Bounds) -> list[str]:
+def unpack_into(archive: Archive, folder: Path, bounds: Bounds) -> list[str]:
     """Unpack an archive as `unpack` does, into a folder that exists; return the paths of all files in it."""
     place = _Place(os.open(folder, FOLDER), bounds)
     files: list[str] = []

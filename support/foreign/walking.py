@@ -26,7 +26,7 @@ class MovedError(OSError):
     """A folder was moved while it was walked: its parent is not the one that was left."""
 
 
-def entries(root: Path) -> Iterator[Entry]:
+def folder_entries(root: Path) -> Iterator[Entry]:
     """Yield everything below a folder, the content of a folder after the folder itself.
 
     Works at any depth, also below the longest possible path, with three open descriptors. Raises OSError if a folder
@@ -98,9 +98,9 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def flush(root: Path) -> None:
+def flush_tree(root: Path) -> None:
     """Write all files and folders at and below `root` to the disk; raises OSError."""
-    for entry in entries(root):
+    for entry in folder_entries(root):
         if entry.is_folder:
             _sync(entry.name, FOLDER, entry.folder)
             continue

@@ -6,7 +6,7 @@ import logging
 import sys
 from typing import Any
 
-from telemetry.logs.names import ACTIVITY
+from telemetry.logs.logger_names import ACTIVITY
 
 
 def log_event(activity: str, event: str, **fields: Any) -> None:

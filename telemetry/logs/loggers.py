@@ -23,11 +23,11 @@ import trio
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError
 from schema.secrets import Masker
-from telemetry.logs import names
+from telemetry.logs import logger_names
 from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
 from telemetry.logs.entry import DEBUG, Entry, fields_json, limited, plain
 from telemetry.logs.ring import LogRing
-from telemetry.logs.rules import Rules, from_document
+from telemetry.logs.rules import Rules, rules_of_document
 from telemetry.logs.sinks import Sink
 
 
@@ -53,7 +53,7 @@ _PROCESSORS: Final = (
 )
 
 
-def get_logger(name: str = names.ROOT) -> structlog.stdlib.BoundLogger:
+def get_logger(name: str = logger_names.ROOT) -> structlog.stdlib.BoundLogger:
     """Return the logger `name`; keyword arguments of its methods become JSON fields."""
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return logger
@@ -72,7 +72,7 @@ class _Key(NamedTuple):
 
 
 class Logs(logging.Handler):
-    """The log pipeline of a process, created by `configure`. `close` removes it and closes the sinks."""
+    """The log pipeline of a process, created by `configure_logs`. `close` removes it and closes the sinks."""
 
     def __init__(self, sinks: Sequence[Sink], ring: LogRing, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Logs(logging.Handler):
     def apply(self, document: MachineDocument, *, debug: bool = False) -> tuple[ConfigError, ...]:
         """Apply the levels and deduplication of `document`; return a warning for each rule that is skipped."""
         self.masker = self.masker.and_those_of(msgspec.to_builtins(document, enc_hook=str, str_keys=True))
-        rules, warnings = from_document(document, debug=debug)
+        rules, warnings = rules_of_document(document, debug=debug)
         self.set_rules(rules)
         self.deduplicate(not document.disable_log_deduplication)
         return warnings
@@ -130,7 +130,7 @@ class Logs(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Handle a message; called by the standard library in any thread."""
-        if record.levelno < self.rules.level(record.name) and record.name != names.ACTIVITY:
+        if record.levelno < self.rules.level(record.name) and record.name != logger_names.ACTIVITY:
             return
         if trio.lowlevel.in_trio_run():
             self._token = trio.lowlevel.current_trio_token()
@@ -191,10 +191,10 @@ class Logs(logging.Handler):
         entry = Entry(self._seq, when, key.level, key.logger, caller, message, fields, trace)
         notices = [notice for sink in self._sinks if (notice := sink.write(entry)) is not None]
         for notice in notices:
-            logging.getLogger(names.LOGS).log(notice.level, notice.message)
+            logging.getLogger(logger_names.LOGS).log(notice.level, notice.message)
 
 
-def configure(
+def configure_logs(
     sinks: Sequence[Sink] = (), *, ring: LogRing | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Logs:
     """Send all log messages of this process to `sinks` and `ring`, at level info until `Logs.apply`.
@@ -209,15 +209,19 @@ def configure(
     )
     logs = Logs(sinks, ring or LogRing(), clock)
     logs.set_rules(Rules())
-    logging.getLogger(names.ACTIVITY).setLevel(logging.INFO)
-    for name in names.CARRIERS:
+    logging.getLogger(logger_names.ACTIVITY).setLevel(logging.INFO)
+    for name in logger_names.CARRIERS:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.getLogger().addHandler(logs)
     return logs
 
 
 def _never_suppressed(logger: str) -> bool:
-    return logger == names.ACTIVITY or logger.endswith(names.STDERR_SUFFIX) or logger.startswith(f"{names.JOBS}.")
+    return (
+        logger == logger_names.ACTIVITY
+        or logger.endswith(logger_names.STDERR_SUFFIX)
+        or logger.startswith(f"{logger_names.JOBS}.")
+    )
 
 
 def _content(record: logging.LogRecord, masker: Masker) -> tuple[str, dict[str, Any], str]:

@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from telemetry.logs.entry import ERROR, WARN, Entry
-from telemetry.logs.names import LOGS
+from telemetry.logs.logger_names import LOGS
 from telemetry.logs.sinks import Notice
 from telemetry.outbox.queue import Batch, Gap, Outbox
 from telemetry.outbox.records import Record

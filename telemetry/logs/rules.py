@@ -12,11 +12,11 @@ from schema.decoding.report import shown
 from schema.document.log import parse_level
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError
-from telemetry.logs import names
+from telemetry.logs import logger_names
 
 _CACHE_SIZE: Final = 4096  # logger names whose level is cached; the cache is cleared when it is full
 _STEPS: Final = 10_000  # of all patterns for one new name: at most 10 ms
-_STREAMS: Final = (names.STDOUT_SUFFIX, names.STDERR_SUFFIX)
+_STREAMS: Final = (logger_names.STDOUT_SUFFIX, logger_names.STDERR_SUFFIX)
 
 
 class LoggerMatcher(Protocol):
@@ -47,7 +47,7 @@ def compile_pattern(pattern: str) -> Pattern:
     return Pattern(pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*"))
 
 
-def matches(pattern: Pattern, names_of_logger: Iterable[str]) -> bool:
+def pattern_matches(pattern: Pattern, names_of_logger: Iterable[str]) -> bool:
     """Return True if a pattern matches one of the names, and False if this takes more steps than one event may."""
     effort = Effort(_STEPS)
     try:
@@ -84,7 +84,7 @@ class Rules:
     def _find(self, name: str) -> int:
         if self._debug:
             return logging.DEBUG
-        subjects, effort = names.subjects(name), Effort(_STEPS)
+        subjects, effort = logger_names.subjects(name), Effort(_STEPS)
         try:
             for pattern, level in reversed(self._rules):
                 if any(pattern.fullmatch(subject, effort) for subject in subjects):
@@ -94,7 +94,7 @@ class Rules:
         return self._default
 
 
-def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Rules, tuple[ConfigError, ...]]:
+def rules_of_document(document: MachineDocument, *, debug: bool = False) -> tuple[Rules, tuple[ConfigError, ...]]:
     """Return the rules of a document, and a warning for each entry with an invalid pattern or level, which is skipped.
 
     `log` entries come first, then the levels of single modules, services, components and jobs, in this order. They take
@@ -118,7 +118,7 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
             try:
                 level = parse_level(module.log_level, path=f"{path}.log_level")
                 # The output of a module has no levels, so only patterns apply to it.
-                rules.append((_Below(names.of_module(module.name), _STREAMS), level))
+                rules.append((_Below(logger_names.of_module(module.name), _STREAMS), level))
             except ConfigError as error:
                 warnings.append(error)
     rules += [(_Below(name), parse_level(level)) for name, level in _own_levels(document)]
@@ -128,7 +128,7 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
 def _own_levels(document: MachineDocument) -> Iterator[tuple[str, str]]:
     for entry in document.services + document.components:
         if entry.log_configuration is not None:
-            yield names.of_resource(entry.name), entry.log_configuration.level
+            yield logger_names.of_resource(entry.name), entry.log_configuration.level
     for job in document.jobs:
         if job.log_configuration is not None:
-            yield names.of_job(job.name), job.log_configuration.level
+            yield logger_names.of_job(job.name), job.log_configuration.level

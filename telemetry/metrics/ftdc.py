@@ -144,7 +144,7 @@ def _sample(data: bytes, at: int, values: list[float]) -> tuple[int, int]:
     return when, end
 
 
-def read(data: bytes) -> Recording:
+def read_ftdc(data: bytes) -> Recording:
     """Decode the content of a file. Never raises: a damaged file is read up to the damage."""
     series: dict[str, Series] = {}
     count, first, last, problem = 0, 0, 0, ""

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.diff import difference
-from schema.document.machine import KEYS, MachineDocument, decode
+from schema.document.machine import KEYS, MachineDocument, decode_document
 from schema.document.resources import RESOURCE_TYPES
 from schema.errors import ConfigError
-from schema.substitution import fill, substitute
+from schema.substitution import fill_placeholders, substitute
 
 
 def run_input(data: bytes) -> None:
     """Decode `data` and use the result in every way. No input raises."""
-    decoded = decode(data)
+    decoded = decode_document(data)
     for finding in (*decoded.problems, *decoded.warnings):
         assert isinstance(finding, ConfigError)
         assert finding.reason
@@ -31,7 +31,7 @@ def run_input(data: bytes) -> None:
     for entry in decoded.document.resources:
         assert entry.api.type == RESOURCE_TYPES[entry.path.partition(".")[0]]
         assert entry.version
-    filled, _ = fill(decoded.document, {})
+    filled, _ = fill_placeholders(decoded.document, {})
     assert not difference(decoded.document, filled)
     difference(MachineDocument(), decoded.document)
     repr(decoded.document)

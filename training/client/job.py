@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, Final, TextIO, cast
 from schema.errors import ErrorKind, MachineError
 from support.foreign.stream import BadArchiveError
 from support.foreign.tar import Archive, Bounds, Kind
-from support.foreign.unpacking import fill
+from support.foreign.unpacking import unpack_into
 from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations
@@ -99,12 +99,12 @@ class Job:
                 after = page.last
                 lines.extend(entry.event.message for entry in page.events if isinstance(entry.event, Log))
                 if display is not None:
-                    write(output, "".join(map(display.feed, page.events)))
+                    write_text(output, "".join(map(display.feed, page.events)))
                 if page.ended:
                     break
         finally:
             if display is not None:
-                write(output, display.close())
+                write_text(output, display.close())
         if page.state is State.FAILED:
             raise TrainingFailed(self.id, page.reason, lines)
         if page.state is State.CANCELED:
@@ -195,7 +195,7 @@ def display_of(output: TextIO) -> Display:
     return Display(shutil.get_terminal_size().columns if terminal else 0)
 
 
-def write(output: TextIO, text: str) -> None:
+def write_text(output: TextIO, text: str) -> None:
     """Write a text at once."""
     if text:
         output.write(text)
@@ -206,7 +206,9 @@ def _unpacked(archive: IO[bytes], folder: Path) -> list[Path]:
     """Unpack regular files below `folder`; PRECONDITION for anything else, or for too much."""
     folder.mkdir(parents=True, exist_ok=True)
     with _explained():
-        return [folder / name for name in fill(Archive(cast(BinaryIO, archive), BOUNDS), folder.resolve(), BOUNDS)]
+        return [
+            folder / name for name in unpack_into(Archive(cast(BinaryIO, archive), BOUNDS), folder.resolve(), BOUNDS)
+        ]
 
 
 def _report_in(archive: IO[bytes]) -> Report | None:

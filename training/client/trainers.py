@@ -75,7 +75,7 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
 }
 
 
-def archive(name: str) -> bytes:
+def trainer_archive(name: str) -> bytes:
     """Return the .tar.gz of a trainer. NOT_FOUND for another name."""
     content = io.BytesIO()
     with gzip.GzipFile("", "wb", fileobj=content, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from support.foreign.removal import FOLDER, enter, erase
-from support.foreign.walking import entries, flush
+from support.foreign.removal import FOLDER, enter_folder, erase
+from support.foreign.walking import flush_tree, folder_entries
 
 MAX_DEPTH: Final = 100  # levels of folders that are copied
 OVERHEAD: Final = 16  # entries of the disk that are its own
@@ -72,7 +72,7 @@ class Disk:
         erase(new)
         new.mkdir(mode=0o700)
         copy(self.place(path), new, self.size, self.most)
-        flush(new)
+        flush_tree(new)
         _replace(new, path)
 
     def save_regularly(self, seconds: float) -> NoReturn:
@@ -89,7 +89,7 @@ class Disk:
                 new.mkdir(mode=0o700)
                 copy(self.place(self.checkpoints), new, self.size, self.most)
                 if facts(self.place(self.checkpoints)) == before:
-                    flush(new)
+                    flush_tree(new)
                     _replace(new, self.checkpoints)
                     saved = before
             except OSError:
@@ -129,7 +129,7 @@ def used(process: int, at: Path) -> int:
 def facts(folder: Path) -> dict[tuple[int, int], tuple[int, int, int, str]]:
     """Return what changes when anything in a folder changes, by device and number. OSError while it changes."""
     result = {}
-    for entry in entries(folder):
+    for entry in folder_entries(folder):
         status = os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
         result[status.st_dev, status.st_ino] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, entry.name)
     return result
@@ -168,7 +168,7 @@ class _Copy:
         mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             os.mkdir(name, 0o700, dir_fd=target)
-            inner = enter(name, source)
+            inner = enter_folder(name, source)
             try:
                 copied = os.open(name, FOLDER, dir_fd=target)
                 try:

@@ -77,7 +77,7 @@ class LocalEngine:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
         if order.online and not own:
             raise MachineError("foreign programs cannot use the network", kind=ErrorKind.PRECONDITION)
-        interpreter = self._own if own else _inside(await inspected(self._python), order.python)
+        interpreter = self._own if own else _inside(await inspected_interpreter(self._python), order.python)
         plan_file = order.folder / "plan.json"  # as an argument, it could be too long
         worker = Worker(f"folders of job {order.id}")
         with ExitStack() as held:
@@ -186,7 +186,7 @@ def _inside(interpreter: Interpreter, python: Path | None) -> Interpreter:
     return Interpreter(str(python), (python.parents[1], *interpreter.folders))
 
 
-async def inspected(program: str) -> Interpreter:
+async def inspected_interpreter(program: str) -> Interpreter:
     """Return the interpreter at a path; PRECONDITION if it cannot be run."""
     code = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
     try:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from schema.errors import ErrorKind, MachineError
-from support.foreign.walking import MovedError, entries, walk
+from support.foreign.walking import MovedError, folder_entries, walk
 
 ATTEMPTS: Final = 5  # to count folders that change meanwhile
 TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published
@@ -49,7 +49,7 @@ def _usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
             os.lstat(folder)
         except FileNotFoundError:
             continue
-        for entry in entries(folder):
+        for entry in folder_entries(folder):
             count += 1
             if count > most:
                 return size, count
@@ -95,7 +95,7 @@ def _resident(process: int) -> int:
         return 0
 
 
-def pack(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes] = NOTHING) -> int:
+def pack_folder(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes] = NOTHING) -> int:
     """Write the regular files of `folder` to a .tar.gz; return their number.
 
     If there is any, the files `added` are written, too, in place of those with the same names.

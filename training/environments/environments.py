@@ -30,7 +30,7 @@ from packaging.utils import canonicalize_name
 from schema.errors import ErrorKind, MachineError
 from support.foreign.removal import remove
 from support.worker import Worker
-from training.engine.local import inspected
+from training.engine.local import inspected_interpreter
 from training.engine.port import MIB, Bounds, Engine, Order, Sink
 from training.engine.usage import usage
 from training.environments import requirements
@@ -256,7 +256,7 @@ class Environments:
 
     async def _run(self, work: Order, sink: Sink, worker: Worker, needs: Requirements) -> None:
         """Run uv. MachineError with the reason if it fails."""
-        base = await inspected(self.settings.python)
+        base = await inspected_interpreter(self.settings.python)
         arguments = (f"--python={base.program}", *work.arguments)
         work = replace(work, arguments=arguments, readable=(*base.folders, *work.readable))
         await worker.run(partial(self._write, work, needs.text))

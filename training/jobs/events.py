@@ -52,20 +52,20 @@ _event: Final = msgspec.json.Decoder(Event)
 _report: Final = msgspec.json.Decoder(Metric | Progress)
 
 
-def encode(event: Event) -> str:
+def encode_event(event: Event) -> str:
     """Return the stored form."""
     return msgspec.json.encode(event).decode()
 
 
-def decode(text: str) -> Event:
-    """Parse the result of `encode`."""
+def decode_event(text: str) -> Event:
+    """Parse the result of `encode_event`."""
     event: Event = _event.decode(text)
     return event
 
 
 def report(event: Metric | Progress) -> str:
     """Return the line that a program prints to report `event`."""
-    return REPORT + encode(event)
+    return REPORT + encode_event(event)
 
 
 def of_line(line: str) -> Event:

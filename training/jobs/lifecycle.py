@@ -66,7 +66,7 @@ RUNNING: Final = frozenset({State.IN_PROGRESS, State.CANCELING})
 _REFUSED: Final = {Happening.CANCEL: "be canceled", Happening.STOP: "be stopped", Happening.LOSE: "be lost"}
 
 
-def step(state: State, happening: Happening) -> State:
+def next_state(state: State, happening: Happening) -> State:
     """Return the state after `happening`; PRECONDITION if it cannot happen in `state`."""
     after = TABLE[state, happening]
     if after is None:

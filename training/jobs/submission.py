@@ -97,7 +97,7 @@ class Examples:
     malformed: int = 0  # with a box that is not valid
 
 
-def examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> Examples:
+def count_examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> Examples:
     """Count pictures for a job."""
     detection = model_type is ModelType.OBJECT_DETECTION
     label_set, by_label = frozenset(labels), Counter[str]()
@@ -115,7 +115,7 @@ def examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pi
     return Examples(total, labelled, suggested, used, ambiguous, dict(by_label), malformed)
 
 
-def check(model_type: ModelType, labels: Sequence[str], counted: Examples) -> int:
+def check_examples(model_type: ModelType, labels: Sequence[str], counted: Examples) -> int:
     """Return the number of pictures to train from; PRECONDITION with every shortfall."""
     detection = model_type is ModelType.OBJECT_DETECTION
     others = Counter({label: count for label, count in counted.by_label.items() if label not in frozenset(labels)})
@@ -154,7 +154,7 @@ def check(model_type: ModelType, labels: Sequence[str], counted: Examples) -> in
 
 
 def shortfalls_of(text: str) -> tuple[str, ...]:
-    """Return the shortfalls in the text of a refusal by `check`; empty for another text."""
+    """Return the shortfalls in the text of a refusal by `check_examples`; empty for another text."""
     if not text.startswith(_REFUSAL):
         return ()
     return tuple(text.removeprefix(_REFUSAL).removesuffix(f": {_REMEDY}").split("; "))

@@ -31,7 +31,7 @@ from rpc.network.listeners import parse_address
 from rpc.network.network_interfaces import outward, watch_changes
 from rpc.network.tls import InMemoryTls, ServerTls, TlsError
 from schema.errors import MachineError
-from support.watched import follow
+from support.watched import follow_files
 
 CHECK_INTERVAL: Final = 3600.0  # seconds between checks without an event: another process may rotate the authority
 SETTLE: Final = 1.0  # seconds to wait after an event: addresses appear one by one
@@ -83,7 +83,7 @@ class FromFiles:
 
     async def run(self) -> None:
         """Follow the files until cancelled. Unusable files are logged, and the certificate in use stays."""
-        await follow((self._tls.certificate, self._tls.key), self._reload, self._refused)
+        await follow_files((self._tls.certificate, self._tls.key), self._reload, self._refused)
         await trio.sleep_forever()
 
     def _reload(self) -> None:

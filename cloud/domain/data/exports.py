@@ -17,7 +17,7 @@ from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.table import FIXED, TIMES, Kind, cells, fixed, widen
 from cloud.values.times import stored
 from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless
+from schema.spreadsheet import harmless_cell
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ async def as_csv(pages: Pages, offload: Offload[Any]) -> AsyncGenerator[bytes, N
     columns = await columns_of(pages, offload)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
-    writer.writerow([*FIXED, *(harmless(path) for path in columns)])
+    writer.writerow([*FIXED, *(harmless_cell(path) for path in columns)])
     yield _drained(buffer)
 
     def encoded_rows(page: Sequence[ReadingRecord]) -> bytes:
@@ -153,7 +153,7 @@ def _text(value: str | float | bool | datetime | None) -> str | float:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, bool):
         return "true" if value else "false"
-    return harmless(value) if isinstance(value, str) else value
+    return harmless_cell(value) if isinstance(value, str) else value
 
 
 def _drained(buffer: io.StringIO) -> bytes:

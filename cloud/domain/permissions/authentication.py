@@ -22,7 +22,7 @@ from cloud.domain.permissions import credentials
 from cloud.store.events import EVERY, Events, Listener
 from cloud.store.sql import Sql, Store, inserted
 from cloud.values.author import Author
-from rpc.access.auth import PAGES, Authenticator, Credential, bearer
+from rpc.access.auth import PAGES_AUDIENCE, Authenticator, Credential, bearer
 from rpc.access.tickets import Ticket
 from rpc.access.tokens import Claims, Signer
 from rpc.carrier import Identity, Peer
@@ -150,7 +150,7 @@ class CloudAuthenticator(Authenticator):
             return super().authorize(method, metadata)
         except GRPCError:
             token = bearer(str(metadata.get("authorization", "")))
-            if (claims := self._signed(token)) is None or claims.aud[:1] == (PAGES,):
+            if (claims := self._signed(token)) is None or claims.aud[:1] == (PAGES_AUDIENCE,):
                 raise
             return Unconfirmed(claims.sub, claims.rpc_creds_type, token=token)
 

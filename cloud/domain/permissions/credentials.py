@@ -13,7 +13,7 @@ from typing import Final
 from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.author import KEY, LOCATION, PART, Author
 from rpc.access.auth import Credential, digest_of
-from rpc.access.tickets import MAX_WAITING, Ticket, too_many
+from rpc.access.tickets import MAX_WAITING_TICKETS, Ticket, too_many_tickets
 from schema.errors import ErrorKind, MachineError
 
 SOURCES: Final = {
@@ -88,8 +88,8 @@ def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
 def keep_ticket(sql: Sql, ticket: Ticket, now: int) -> None:
     """Store a ticket. GRPCError (RESOURCE_EXHAUSTED) if MAX_WAITING of its key are waiting."""
     sql.run("DELETE FROM tickets WHERE key_id = ? AND ends <= ?", ticket.entity, now)
-    if counted(sql, "tickets", "key_id", ticket.entity) >= MAX_WAITING:
-        raise too_many()
+    if counted(sql, "tickets", "key_id", ticket.entity) >= MAX_WAITING_TICKETS:
+        raise too_many_tickets()
     row: dict[str, Value] = {"digest": ticket.digest, "key_id": ticket.entity}
     inserted(sql, "tickets", {**row, "fingerprint": ticket.fingerprint, "ends": ticket.ends})
 

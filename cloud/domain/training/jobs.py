@@ -22,8 +22,8 @@ from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import shortened
-from training.jobs.events import Event, Status, decode, encode
-from training.jobs.lifecycle import FINAL, Happening, State, step
+from training.jobs.events import Event, Status, decode_event, encode_event
+from training.jobs.lifecycle import FINAL, Happening, State, next_state
 from training.jobs.submission import ModelType
 from triggers.events import TrainingEnded
 
@@ -242,7 +242,7 @@ def change(
     sql: Sql, subject: JobRecord, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
 ) -> State:
     """Apply `happening` to a job, and record and announce the new state; PRECONDITION if it cannot happen now."""
-    state = step(subject.state, happening)
+    state = next_state(subject.state, happening)
     if state is subject.state:
         return state
     ended = stored(now) if state in FINAL else None
@@ -325,7 +325,7 @@ def append(sql: Sql, subject: str, events: Sequence[Event], now: datetime) -> No
     sql.in_turn(f"training {subject}")
     sql.many(
         "INSERT INTO training_events (job_id, happened, event) VALUES (?, ?, ?)",
-        [(subject, stored(now), encode(event)) for event in events],
+        [(subject, stored(now), encode_event(event)) for event in events],
     )
     sql.notify(EVENTS, subject)
 
@@ -338,7 +338,7 @@ def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list
         number,
         limit,
     )
-    return [Happened(row["number"], moment_of(row["happened"]), decode(row["event"])) for row in rows]
+    return [Happened(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in rows]
 
 
 def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[Happened]:
@@ -350,7 +350,7 @@ def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[Happened]
         f'{{"kind":"{kind}"%' if kind else "%",
         limit,
     )
-    return [Happened(row["number"], moment_of(row["happened"]), decode(row["event"])) for row in reversed(rows)]
+    return [Happened(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in reversed(rows)]
 
 
 def log(sql: Sql, subject: str, after: Cursor | None) -> tuple[list[Happened], Happened | None]:

@@ -90,7 +90,7 @@ _NAMED: Final = {
 
 
 def examples(sql: Sql, subject: str, owner: str, model_type: ModelType, labels: Sequence[str]) -> Examples:
-    """Count the pictures of a dataset for a job, as `training.jobs.submission.examples` counts those of `pictures`.
+    """Count the pictures of a dataset for a job, as `submission.count_examples` counts those of `pictures`.
 
     NOT_FOUND and INVALID as in `pictures`. Stored boxes are all valid.
     """

@@ -15,7 +15,7 @@ from cloud.domain.configurations.configurations import resolved
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tenants import location, organization
 from cloud.store.sql import Sql
-from triggers.document import Examined, Notification, Trigger, examine
+from triggers.document import Examined, Notification, Trigger, examine_triggers
 from triggers.events import Where
 
 DATA: Final = frozenset({"part_data_ingested", "conditional_data_ingested"})
@@ -78,7 +78,7 @@ def _of_entries(text: str) -> _CachedTriggers:
 
 
 def _parsed(entries: Sequence[Any]) -> _CachedTriggers:
-    examined = examine(entries)
+    examined = examine_triggers(entries)
     types = frozenset(map(_type, entries))
     return _CachedTriggers(tuple(entries), examined, tuple(digest(trigger) for trigger in examined.triggers), types)
 

@@ -33,7 +33,7 @@ from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification,
 from triggers.evaluate import fires
 from triggers.events import Firing, Happening, Ingested, TrainingEnded, Where
 from triggers.mail_text import mail
-from triggers.webhook import unsigned
+from triggers.webhook import unsigned_request
 
 BATCH: Final = 100  # events in one transaction
 EFFORT: Final = 1_000_000
@@ -206,7 +206,7 @@ def new_deliveries(
         "created": now,
     }
     if notification.type == WEBHOOK:
-        request = unsigned(trigger, notification, firing, place)
+        request = unsigned_request(trigger, notification, firing, place)
         return [
             Delivery(
                 id=new_id(),

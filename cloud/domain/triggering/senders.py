@@ -17,7 +17,7 @@ from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification
 from triggers.retry import Outcome
 from triggers.send import deliver
 from triggers.smtp import Mailer
-from triggers.webhook import Request, signed
+from triggers.webhook import Request, signed_request
 
 
 @asynccontextmanager
@@ -26,7 +26,7 @@ async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
 
     async def webhook(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
         request = Request(delivery.method, delivery.target, delivery.headers, delivery.body)
-        return await deliver(signed(notification, secret, request, delivery.id, now), ways.allow)
+        return await deliver(signed_request(notification, secret, request, delivery.id, now), ways.allow)
 
     if ways.smtp is None:
         yield {WEBHOOK: webhook, EMAIL: _unsent}

@@ -27,7 +27,7 @@ from cloud.services.machines.machines import PartFacts, historical, part_facts, 
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
 from schema.decoding.depth import nested_too_deeply
-from schema.document.machine import decode_value
+from schema.document.machine import decode_document_value
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker
 
@@ -230,7 +230,7 @@ def _apply_changes(
 
 def _problem_entries(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
     """Return log entries for the problems of a configuration."""
-    checked = check(decode_value(document), builtin(), in_cloud(document))
+    checked = check(decode_document_value(document), builtin(), in_cloud(document))
     masker = Masker().and_those_of(document)
     entries = [
         logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {problem}"))

@@ -23,7 +23,7 @@ from cloud.services.machines.certificates import PartCertificates
 from cloud.services.machines.machines import address_of, cloud_address_of, host_of
 from cloud.services.machines.wire import robot_config
 from cloud.store.sql import Sql
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 from schema.numbers import whole_numbers
 
@@ -69,7 +69,7 @@ class RobotService(PartCertificates):
 
         part, version, document, new = await self.read(work)
         await self._called(id, report if new else {})
-        decoded = decode(json.dumps(document).encode())
+        decoded = decode_document(json.dumps(document).encode())
         if decoded.document is None:
             raise MachineError(
                 f"the configuration cannot be used: {decoded.problems[0]}",

@@ -20,7 +20,7 @@ from cloud.store.turns import working_for
 from rpc.access.credential_types import AUTHENTICATE
 from rpc.call import Fallback, Route, ServerCore
 from rpc.carrier import HttpExchange, Peer
-from rpc.http.asgi import plain
+from rpc.http.asgi import plain_response
 from rpc.server.auth_service import AuthRouter
 from rpc.server.standard import AUTH, http_and_json
 from schema.errors import ErrorKind, MachineError
@@ -96,7 +96,7 @@ def _names() -> Iterator[str]:
 
 
 async def _no_pages(exchange: HttpExchange) -> None:
-    fields, body = plain(
+    fields, body = plain_response(
         "pages of machines are not available through the cloud: use the cloud's pages, or call the API"
     )
     await exchange.respond(404, fields)

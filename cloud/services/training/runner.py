@@ -33,13 +33,13 @@ from support.worker import Worker
 from training.engine import lock
 from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
 from training.engine.reasons import reason_of
-from training.engine.usage import pack
+from training.engine.usage import pack_folder
 from training.environments.environments import Environment, Environments
 from training.environments.requirements import LOCK
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
 from training.jobs.report import MAX_SIZE, Report, read_report
-from training.jobs.submission import ModelType, check, examples
+from training.jobs.submission import ModelType, check_examples, count_examples
 from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
@@ -274,8 +274,8 @@ class _Execution:
         )
         if not task.script:
             labelled = [entry.picture for entry in dataset_pictures]
-            counted = await self._disk.run(partial(examples, task.model_type, task.labels, labelled))
-            check(task.model_type, task.labels, counted)
+            counted = await self._disk.run(partial(count_examples, task.model_type, task.labels, labelled))
+            check_examples(task.model_type, task.labels, counted)
         await self._note(f"reading {len(dataset_pictures)} pictures")
         order = await self._order(dataset_pictures)
         await dataset.write(self._disk, self._cloud.blobs, dataset_pictures, order.dataset, task)
@@ -288,7 +288,7 @@ class _Execution:
             return outcome
         archive = self._folder / "model.tar.gz"
         added = {LOCK: environment.lock.encode()} if environment.lock else {}
-        count = await self._disk.run(partial(pack, order.output, archive, self._cloud.limits.package, added))
+        count = await self._disk.run(partial(pack_folder, order.output, archive, self._cloud.limits.package, added))
         if not count:
             return Outcome("the program ended without writing a model")
         return outcome

@@ -62,7 +62,7 @@ class MLTrainingService(Service):
             jobs.check_free(sql, organization_id, task.model_name, task.model_version)
             return examples(sql, dataset_id, organization_id, model_type, labels)
 
-        submission.check(model_type, labels, await self.read(read))
+        submission.check_examples(model_type, labels, await self.read(read))
         return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))
 
     async def submit_custom_training_job(

@@ -62,7 +62,7 @@ class TrainingPageService(Service):
                 owner = datasets.dataset(sql, dataset).organization_id
                 return examples(sql, dataset, owner, model_type, checked)
 
-            submission.check(model_type, checked, await self.read(work))
+            submission.check_examples(model_type, checked, await self.read(work))
         except MachineError as error:
             if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.PERMISSION):
                 raise

@@ -34,7 +34,7 @@ from cloud.values.author import Author
 from cloud.values.limits import FORM, Limit
 from cloud.work.workroom import Workroom
 from rpc.access.guard import identity_of
-from rpc.pages.assets import Assets, compilers, environment
+from rpc.pages.assets import Assets, template_compilers, template_environment
 from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
@@ -83,7 +83,7 @@ def assets() -> Assets:
 
 @cache
 def _templates() -> Environment:
-    jinja = environment([_HERE / "templates"], assets())
+    jinja = template_environment([_HERE / "templates"], assets())
     jinja.globals.update(known_states=RESOURCE_STATES)
     return jinja
 
@@ -92,7 +92,7 @@ async def compile_pages() -> None:
     """Compile the templates in a thread, so that the first request for a page does not hold up the event loop."""
     worker = Worker("templates")
     async with worker.opened():
-        for compiled in compilers(_templates()):
+        for compiled in template_compilers(_templates()):
             await worker.run(compiled)
 
 

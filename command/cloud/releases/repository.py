@@ -11,7 +11,7 @@ from command.cloud.releases import keys, signing
 from command.cloud.releases.signing import Entries
 from rpc.api.cloud_v1 import RELEASES
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.releases import MAX_METADATA, ROOT, TARGETS
 
 if TYPE_CHECKING:
@@ -149,4 +149,4 @@ class Repository:
             for role, content in ((ROOT, root), (TARGETS, targets)):
                 path = folder / f"{role}.json"
                 if content is not None and (not path.exists() or path.read_bytes() != content):
-                    replace(path, content)
+                    replace_file(path, content)

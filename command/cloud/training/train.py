@@ -267,7 +267,7 @@ def _outcome(job: TrainingJob) -> str:
 
 async def _show(job: Job, *, as_json: bool) -> None:
     """Print the events of a job until it has ended."""
-    from training.client.job import display_of, write
+    from training.client.job import display_of, write_text
 
     display = display_of(sys.stdout)
 
@@ -276,12 +276,12 @@ async def _show(job: Job, *, as_json: bool) -> None:
             if as_json:
                 click.echo(_json(entry))
             else:
-                write(sys.stdout, display.feed(entry))
+                write_text(sys.stdout, display.feed(entry))
 
     try:
         await _interruptible(follow)
     finally:
-        write(sys.stdout, display.close())
+        write_text(sys.stdout, display.close())
 
 
 async def _interruptible(work: Callable[[], Awaitable[None]]) -> None:

@@ -44,12 +44,12 @@ def copy_trainer(trainer: str, item: str | None, version: str, output: Path | No
     """Copy TRAINER, with its sources and weights, to a script for `submit-custom`."""
     from schema.errors import MachineError
     from support.program_version import version as own
-    from training.client.trainers import archive
+    from training.client.trainers import trainer_archive
 
     if (item is None) == (output is None):
         raise click.UsageError("name one of --as ITEM and --output FILE")
     try:
-        content = archive(trainer)
+        content = trainer_archive(trainer)
     except MachineError as error:
         raise click.ClickException(str(error)) from None
     if output is not None:

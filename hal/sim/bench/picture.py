@@ -25,7 +25,7 @@ REST: Final = (120, 200, 140)
 MM_PER_CELL: Final = 2000.0  # size of the floor in a base's cell; positions wrap around
 
 
-def render(world: World, width: int, height: int) -> Image.Image:
+def render_bench(world: World, width: int, height: int) -> Image.Image:
     """Render the current state of the bench in `width` by `height` pixels."""
     from PIL import Image, ImageDraw
 

@@ -20,7 +20,7 @@ from rpc.api.convert.encode import field_filler, message_fill
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Hint, Slot, signature_of
 from rpc.api.methods import Method, methods_of
-from rpc.api.server.check import problems
+from rpc.api.server.check import implementation_problems
 from rpc.api.server.requests import Requests, first_reader, items_reader, missing, name_reader, reader
 from rpc.api.server.target import CallInfo, Target
 from rpc.api.table import APIS, SERVICES, Entry
@@ -55,7 +55,7 @@ def serve_service(service: str, cls: type, target: Target) -> Mapping[str, Handl
 
 def _serve(entry: Entry, cls: type, target: Target) -> Mapping[str, Handler]:
     methods = [method for name, method in methods_of(entry).items() if hasattr(cls, name)]
-    wrong = [problem for method in methods for problem in problems(method, cls)]
+    wrong = [problem for method in methods for problem in implementation_problems(method, cls)]
     if wrong:
         raise TypeError("; ".join(wrong))
     return {method.path: _Binding(method, cls, entry.api, target).handler() for method in methods}

@@ -23,7 +23,7 @@ _SCALARS = {
 }
 
 
-def problems(method: Method, cls: type) -> list[str]:
+def implementation_problems(method: Method, cls: type) -> list[str]:
     """Return the reasons why `cls` cannot implement `method`; empty if it can."""
     where = f"{cls.__name__}.{method.name}"
     function = getattr(cls, method.name, None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from runtime.engine.resource import Attributes, Resource
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.directory import Directory as Directory
 from schema.directory import NotConfigured, aliases_of
 from schema.document.machine import BrokenEntry, MachineDocument, ResourceEntry
@@ -154,7 +154,7 @@ def _plan_entry(
             remedy="start machine-server without -untrusted-env, or remove the resource",
         )
     path = f"{entry.path}.attributes"
-    attributes, entry_warnings = decode(cls.Config, entry.attributes, path=path)
+    attributes, entry_warnings = decode_attributes(cls.Config, entry.attributes, path=path)
     warnings.extend(entry_warnings)
     return plan_resource(entry, directory, cls, attributes, tuple(attributes.requires()), attributes.uses())
 

@@ -38,7 +38,7 @@ class Entry:
         }
 
 
-def entries(inventory: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[Entry, ...]:
+def discovered_entries(inventory: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[Entry, ...]:
     """Return entries for the findings that `models` (`(API, model)`) support, most likely first, with unique names."""
     apis: dict[str, list[str]] = {}
     for api, model in models:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from catalogue.discovery.hardware import HardwareConfig
-from hal.inventory.checks import problems
-from hal.inventory.scanning import inventory
+from hal.inventory.checks import hardware_problems
+from hal.inventory.scanning import take_inventory
 from runtime.engine.resource import Attributes, Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
-from runtime.models.discovery.entries import entries
+from runtime.models.discovery.entries import discovered_entries
 from schema.errors import ErrorKind, MachineError
 
 COMMANDS: Final = ("inventory", "problems")
@@ -28,12 +28,12 @@ class HardwareDiscovery(DiscoveryService):
         """Search now. I2C addresses in use by a driver of the kernel or of this machine are not probed."""
         from runtime.models import BUILTIN
 
-        findings = await inventory(self.hardware, scan=self._scan(extra or {}))
+        findings = await take_inventory(self.hardware, scan=self._scan(extra or {}))
         for problem in findings.problems:
             self.log.warning(
                 "part of the hardware could not be examined", subject=problem.subject, reason=problem.reason
             )
-        return [entry.discovery for entry in entries(findings, BUILTIN)]
+        return [entry.discovery for entry in discovered_entries(findings, BUILTIN)]
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Execute `inventory` (all findings) or `problems` (a list of subject, reason, remedy and hint)."""
@@ -44,11 +44,11 @@ class HardwareDiscovery(DiscoveryService):
                 kind=ErrorKind.INVALID,
                 remedy='use {"command": "inventory"} or {"command": "problems"}',
             )
-        findings = await inventory(self.hardware, scan=self._scan(command))
+        findings = await take_inventory(self.hardware, scan=self._scan(command))
         if name == "inventory":
             answer: dict[str, Any] = msgspec.to_builtins(findings)
             return answer
-        return {"problems": msgspec.to_builtins(problems(findings, self.hardware.board()))}
+        return {"problems": msgspec.to_builtins(hardware_problems(findings, self.hardware.board()))}
 
     def _scan(self, options: Mapping[str, Any]) -> bool:
         return bool(options.get("scan", self.attributes.scan))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hal.linux.serial import ports
+from hal.linux.serial import serial_port_paths
 from hal.sim.bench.axes import SimAxes, SimControl
 from hal.sim.bench.device import Device
 from runtime.engine.resource import Extra
@@ -33,6 +33,6 @@ def _api(device: Device) -> str:
 
 
 def _serial_lines() -> Iterator[Discovery]:
-    for index, path in enumerate(ports()):
+    for index, path in enumerate(serial_port_paths()):
         attributes = {"path": path, "baud": 115200, "parser": "json"}
         yield Discovery(f"serial-{index}", "rdk:component:sensor", "rdk:builtin:serial_line", attributes)

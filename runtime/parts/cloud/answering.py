@@ -24,7 +24,7 @@ from rpc.network.tls import TlsError
 from rpc.peers.dial import HOST, SERVICE
 from schema.errors import ErrorKind, MachineError
 from support.concurrency import ungrouped
-from uplink.dial import CloudAddress, shared
+from uplink.dial import CloudAddress, shared_channel
 
 ANSWER: Final = f"{SERVICE}Answer"
 WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits
@@ -99,7 +99,11 @@ class Answering:
         here has failed too, which would only be noticed after SILENCE.
         """
         failed: list[MachineError] = []
-        async with shared(self._address) as address, address.channel() as channel, trio.open_nursery() as attempts:
+        async with (
+            shared_channel(self._address) as address,
+            address.channel() as channel,
+            trio.open_nursery() as attempts,
+        ):
 
             async def wait() -> None:
                 while True:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rpc.peers.engines import installed
+from rpc.peers.engines import engine_installed
 from runtime.engine.home_folder import home
 from runtime.engine.views.health import health_of
 from runtime.parts.cloud.calls import CloudCalls
@@ -98,7 +98,7 @@ def open_link(
     source.answer_calls(calls.requested)
     if certificate is not None:
         source.trust(certificate.update_authorities)
-    return CloudLink(address, source, OutboxSink(outbox), worker, webrtc and installed(), calls, certificate)
+    return CloudLink(address, source, OutboxSink(outbox), worker, webrtc and engine_installed(), calls, certificate)
 
 
 def _name(part: str) -> str:

@@ -18,7 +18,7 @@ from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.calls import MOST
 from runtime.parts.cloud.link import CloudLink
 from schema.document.machine import MachineDocument
-from uplink.log_upload import upload
+from uplink.log_upload import upload_logs
 
 if TYPE_CHECKING:
     from runtime.parts.cloud.answering import Answering
@@ -77,7 +77,7 @@ class CloudPart:
     async def _upload(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None
         task_status.started()
-        await upload(self._link.sink, self._link.address)
+        await upload_logs(self._link.sink, self._link.address)
 
     async def _serve_calls(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None

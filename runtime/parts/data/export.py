@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from runtime.parts.data.files.read import Content
-from runtime.parts.data.rows import BINARY, FACTS, Row, Selection, flat, rows
+from runtime.parts.data.rows import BINARY, FACTS, Row, Selection, captured_rows, flattened
 from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless
+from schema.spreadsheet import harmless_cell
 
 BATCH: Final = 10_000  # rows written to a Parquet file at once
 
@@ -35,7 +35,7 @@ class Export:
 
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, count it, and write its bytes to `media`."""
-        for row in rows(self.folder, self.selection, self.damaged):
+        for row in captured_rows(self.folder, self.selection, self.damaged):
             if row.binary is not None and self.media is not None:
                 (self.media / row.file).write_bytes(row.binary)
                 self.media_files += 1
@@ -46,9 +46,9 @@ class Export:
         """Read everything, and return the columns: facts, then values by name."""
         names: set[str] = set()
         binary = False
-        for row in rows(self.folder, self.selection):
+        for row in captured_rows(self.folder, self.selection):
             binary = binary or row.binary is not None
-            names.update(name for name, _ in flat(row.data))
+            names.update(name for name, _ in flattened(row.data))
         return [*FACTS, *(BINARY if binary else ()), *sorted(names - {*FACTS, *BINARY})]
 
 
@@ -79,16 +79,16 @@ def jsonl_line(row: Row, media: Path | None) -> str:
 def csv_(export: Export, out: IO[str]) -> None:
     """Write a line of CSV (RFC 4180) for each reading. Missing values are empty, lists are JSON."""
     writer = csv.DictWriter(out, export.columns(), restval="", extrasaction="ignore")
-    writer.writerow({name: harmless(name) for name in writer.fieldnames})
+    writer.writerow({name: harmless_cell(name) for name in writer.fieldnames})
     for row in export.all_rows():
-        writer.writerow({name: cell(value) for name, value in _flat(row, export.media).items()})
+        writer.writerow({name: csv_cell(value) for name, value in _flat(row, export.media).items()})
 
 
 def _flat(row: Row, media: Path | None) -> dict[str, Any]:
-    return {**_facts(row, media), **dict(flat(row.data))}
+    return {**_facts(row, media), **dict(flattened(row.data))}
 
 
-def cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     """Return a value for CSV: integers without a fraction, lists as JSON, text that is not interpreted as a formula."""
     if value is None:
         return ""
@@ -98,7 +98,7 @@ def cell(value: Any) -> Any:
         return int(value)
     if isinstance(value, (list, Mapping)):
         return _text(value)
-    return harmless(value) if isinstance(value, str) else value
+    return harmless_cell(value) if isinstance(value, str) else value
 
 
 def _text(value: Any) -> str:
@@ -139,9 +139,9 @@ def _time(arrow: Any) -> Any:
 def _kinds(export: Export) -> dict[str, str]:
     """Read everything, and return the type of each column: number, bool, text or time."""
     kinds: dict[str, str] = {}
-    for row in rows(export.folder, export.selection):
+    for row in captured_rows(export.folder, export.selection):
         row_kinds = dict.fromkeys(BINARY, "text") | {"bytes": "number"} if row.binary is not None else {}
-        for name, value in flat(row.data):
+        for name, value in flattened(row.data):
             if value is not None:
                 row_kinds[name] = _kind(value)
         for name, kind in row_kinds.items():

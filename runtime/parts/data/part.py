@@ -27,7 +27,7 @@ from runtime.parts.data.capture.steering import RESTART, steering_nodes
 from runtime.parts.data.gate import NO_CLOUD
 from runtime.parts.data.manager import BuiltinDataManager
 from runtime.parts.data.sync_part import sync_node
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.document.machine import MachineDocument, ResourceEntry
 from schema.errors import ConfigError, MachineError
 
@@ -129,7 +129,7 @@ def manager_of(document: MachineDocument) -> ResourceEntry | None:
 def config_of(service: ResourceEntry) -> DataManagerConfig | None:
     """Return the attributes of the data manager, or None if they are invalid, which its own node reports."""
     try:
-        config, _ = decode(DataManagerConfig, service.attributes, path="")
+        config, _ = decode_attributes(DataManagerConfig, service.attributes, path="")
     except ConfigError:
         return None
     return config

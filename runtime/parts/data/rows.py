@@ -11,8 +11,8 @@ from typing import Any, Final
 from rpc.api.convert import values
 from runtime.parts.data.files.encode import DAT, EXTENSIONS
 from runtime.parts.data.files.messages import parameters_of
-from runtime.parts.data.files.names import safe
-from runtime.parts.data.files.read import Content, capture_files, moment, read
+from runtime.parts.data.files.names import safe_part
+from runtime.parts.data.files.read import Content, capture_files, moment, read_capture_file
 
 FACTS: Final = (
     "time_requested",
@@ -65,11 +65,11 @@ class Row:
     file: str = ""  # a name for the bytes, unique in its capture folder
 
 
-def rows(folder: Path, selection: Selection, damaged: list[Content] | None = None) -> Iterator[Row]:
+def captured_rows(folder: Path, selection: Selection, damaged: list[Content] | None = None) -> Iterator[Row]:
     """Yield every complete selected reading, file by file. Incomplete or damaged files are added to `damaged`."""
     for path in capture_files(folder):
         try:
-            content = read(path)
+            content = read_capture_file(path)
         except FileNotFoundError:
             continue  # deleted or closed in the meantime
         if content.damage is not None and damaged is not None:
@@ -99,15 +99,15 @@ def _rows(content: Content, selection: Selection) -> Iterator[Row]:
         labels = tuple(annotation.label for annotation in (*annotations.classifications, *annotations.bboxes))
         number = f"-{index}" if index else ""
         extension = header.file_extension if header.file_extension != DAT else EXTENSIONS.get(header.mime_type, DAT)
-        name = f"{safe(header.component_name)}-{header.method_name}-{content.path.stem}{number}{extension}"
+        name = f"{safe_part(header.component_name)}-{header.method_name}-{content.path.stem}{number}{extension}"
         yield Row(facts, {}, reading.binary, labels, header.mime_type, name)
 
 
-def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flattened(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Flatten nested mappings to columns such as `readings.temperature`. Lists are not flattened."""
     for key, value in data.items():
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping) and value:
-            yield from flat(value, name)
+            yield from flattened(value, name)
         else:
             yield name, value

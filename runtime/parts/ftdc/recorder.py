@@ -21,7 +21,7 @@ from runtime.engine.planning.node_names import INTERNAL
 from schema.document.machine import MachineDocument
 from support.file_ring import FileRing
 from support.worker import Worker
-from telemetry.logs.names import ROOT
+from telemetry.logs.logger_names import ROOT
 from telemetry.metrics.ftdc import Encoder
 
 NODE: Final = f"{INTERNAL}ftdc"

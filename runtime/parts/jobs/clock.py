@@ -13,8 +13,8 @@ import trio
 
 from hal.linux.timer import ClockChanges
 from support.clock.zone import LOCALTIME, device_zone
-from support.watched import follow
-from telemetry.logs.names import JOBS
+from support.watched import follow_files
+from telemetry.logs.logger_names import JOBS
 
 LONGEST_WAIT: Final = 600.0  # seconds; NTP slews a clock by up to 0.05 %, so a job runs at most 0.3 s late
 NOTABLE: Final = 60.0  # seconds by which the clock is set before it is logged: the resolution of schedules
@@ -99,7 +99,7 @@ class SystemClock:
         def refused(path: Path | None, error: OSError) -> None:
             _log.warning("changes of the time zone are not noticed before the next start", reason=str(error))
 
-        await follow([LOCALTIME], self._read_zone, refused)
+        await follow_files([LOCALTIME], self._read_zone, refused)
 
     def _read_zone(self) -> None:
         zone, problem = device_zone(os.environ.get("TZ"))

@@ -25,7 +25,7 @@ from schema.document.jobs import Job, schedule_kind
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.names import API
-from telemetry.logs.names import of_job
+from telemetry.logs.logger_names import of_job
 
 PREFIX: Final = f"{INTERNAL}job/"
 CLOCK: Final = f"{INTERNAL}job-clock"

@@ -21,7 +21,7 @@ from schema.errors import MachineError
 from support.file_ring import FileRing
 from support.worker import Worker
 from telemetry.logs.entry import ERROR, INFO, Entry
-from telemetry.logs.names import ROOT
+from telemetry.logs.logger_names import ROOT
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.metrics.otlp import metrics_request, spans_request
 from telemetry.metrics.spans import Span

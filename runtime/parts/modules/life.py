@@ -24,7 +24,7 @@ from runtime.programs.output import Output
 from schema.errors import ErrorKind, MachineError
 from support.concurrency import unwrap
 from support.private import make_folder
-from telemetry.logs.names import of_module
+from telemetry.logs.logger_names import of_module
 
 START_LIMIT: Final = 300.0  # seconds from the start of the process until it must be ready; reference: 5 min
 START_LIMIT_VARIABLE: Final = "VIAM_MODULE_STARTUP_TIMEOUT"  # seconds or a duration; reference name

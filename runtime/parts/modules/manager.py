@@ -29,7 +29,7 @@ from schema.document.machine import MachineDocument, ResourceEntry
 from schema.document.modules import Module
 from schema.durations import parse_duration
 from schema.errors import ConfigError, MachineError
-from telemetry.logs.names import of_module
+from telemetry.logs.logger_names import of_module
 from telemetry.logs.rules import Rules
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from schema.document.log import WORDS
 from schema.document.machine import ResourceEntry
 from schema.errors import ConfigError, MachineError
 from schema.names import API
-from telemetry.logs.names import of_module
+from telemetry.logs.logger_names import of_module
 from telemetry.logs.rules import Rules
 
 

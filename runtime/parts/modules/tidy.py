@@ -12,7 +12,7 @@ import trio
 from nursery_graph import Graph, Node, Restart
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.programs import install
-from telemetry.logs.names import MODULES
+from telemetry.logs.logger_names import MODULES
 
 NODE: Final = f"{INTERNAL}module-tidy"
 

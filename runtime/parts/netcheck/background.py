@@ -18,7 +18,7 @@ from runtime.parts.netcheck.command import cloud_host
 from runtime.parts.netcheck.finding import Finding, failures
 from runtime.parts.netcheck.targets import Targets, load
 from schema.document.machine import MachineDocument
-from telemetry.logs.names import ROOT
+from telemetry.logs.logger_names import ROOT
 
 NODE: Final = f"{INTERNAL}network-check"
 PERIOD: Final = 300.0  # seconds; reference value

@@ -25,7 +25,7 @@ from schema.document.modules import Module
 from schema.document.packages import PackageSource
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
-from telemetry.logs.names import PACKAGES
+from telemetry.logs.logger_names import PACKAGES
 from uplink.downloads import Expected, Part, Source, download, part_of
 from uplink.http import Headers
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from rpc.access.credential_types import API_KEY, LOCATION_SECRET, TYPES
+from rpc.access.credential_types import API_KEY, CREDENTIAL_TYPES, LOCATION_SECRET
 from rpc.carrier import Peer
 from rpc.client.credentials import ApiKey
 from rpc.client.target import Target
@@ -90,12 +90,12 @@ def credentials_of(remote: Remote, path: str) -> ApiKey | None:
     if credentials is None or not credentials.payload:
         return ApiKey(entity or _host(remote), remote.secret, type=LOCATION_SECRET) if remote.secret else None
     kind = credentials.type or API_KEY
-    if kind not in TYPES:
+    if kind not in CREDENTIAL_TYPES:
         raise ConfigError(
             f"{path}.auth.credentials.type",
             f"{kind!r} is not supported",
             value=kind,
-            remedy=f"use {' or '.join(TYPES)}",
+            remedy=f"use {' or '.join(CREDENTIAL_TYPES)}",
         )
     if kind == API_KEY and not entity:
         raise ConfigError(f"{path}.auth.entity", "is missing", remedy="write the id of the API key")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace
+from uplink.cached import replace_file
 from uplink.releases import MAX_HEADER, SERVER, read_header
 
 MARK: Final = "# Written by machine-server -install."
@@ -87,7 +87,7 @@ def install(root: Path, words: Sequence[str], *, release: Path | None) -> list[s
             part.chmod(0o755)
             part.replace(copy)
             done.append(f"/{PROGRAM}: copied from {release}")
-    replace(unit, text.encode())
+    replace_file(unit, text.encode())
     unit.chmod(0o644)
     done.append(f"/{UNIT}: written")
     for command in (["daemon-reload"], ["enable", unit.name], ["restart", unit.name]):

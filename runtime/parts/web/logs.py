@@ -25,8 +25,8 @@ from runtime.parts.web.logview import Filter
 from schema.decoding.regex import Pattern, PatternError
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ErrorKind, MachineError
-from telemetry.logs.names import subjects
-from telemetry.logs.rules import compile_pattern, matches
+from telemetry.logs.logger_names import subjects
+from telemetry.logs.rules import compile_pattern, pattern_matches
 
 INVALID: Final = 4400  # close code for invalid parameters; private use, like HTTP's 400
 AT_ONCE: Final = 500  # maximum lines in a message, so that a slow reader soon has something to show
@@ -62,7 +62,7 @@ class LogQuery:
         """Return whether a line matches."""
         if self.after is not None and entry.time < self.after:
             return False
-        if self.logger is not None and not matches(self.logger, subjects(entry.logger)):
+        if self.logger is not None and not pattern_matches(self.logger, subjects(entry.logger)):
             return False
         return self.view.admits(entry)
 

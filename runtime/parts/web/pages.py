@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
-from rpc.access.guard import METRICS
-from rpc.access.login import TOKEN, LoginTexts
+from rpc.access.guard import METRICS_PATH
+from rpc.access.login import TOKEN_PATH, LoginTexts
 from rpc.pages import words
 from rpc.pages.assets import Assets
 from rpc.pages.compression import Compress
@@ -86,7 +86,7 @@ def build(
             Route("/resources/{name:path}/image", answered(pages.image)),
             Route("/resources/{name:path}.json", answered(pages.resource_json)),
             Route("/resources/{name:path}", answered(pages.resource)),
-            *([Route(METRICS, answered(metrics))] if metrics is not None else []),
+            *([Route(METRICS_PATH, answered(metrics))] if metrics is not None else []),
             *([Route("/debug/{what:path}", answered(debug))] if debug is not None else []),
             WebSocketRoute("/live", Live(source, pages.renderer).serve),
             WebSocketRoute("/logs/stream", LogStream(source).serve),
@@ -188,7 +188,7 @@ class Pages:
         props = {
             "name": status.name,
             "part": "",
-            "token": TOKEN if keys else "",
+            "token": TOKEN_PATH if keys else "",
             "webrtc": self._webrtc,
             "resource_pages": True,
             "cards": await self._arranging.cards() if self._arranging is not None else "",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rpc.pages.assets import Assets, compilers, environment
+from rpc.pages.assets import Assets, template_compilers, template_environment
 from runtime.engine.views.health import health_word
 
 STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
@@ -18,7 +18,7 @@ STATIC: Final = _HERE / "static"
 
 def compile_pages() -> None:
     """Compile the templates, in a thread; see `compilers`."""
-    for compiled in compilers(Renderer(Assets(STATIC)).environment):
+    for compiled in template_compilers(Renderer(Assets(STATIC)).environment):
         compiled()
 
 
@@ -26,7 +26,7 @@ class Renderer:
     """Renders whole pages, and parts of them for live updates."""
 
     def __init__(self, assets: Assets) -> None:
-        self.environment = environment([_HERE / "templates"], assets)
+        self.environment = template_environment([_HERE / "templates"], assets)
         self.environment.globals.update(known_states=STATES)
         self.environment.filters["health_word"] = health_word
 

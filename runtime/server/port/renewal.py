@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from rpc.network.tls import ServerTls, TlsError
-from support.watched import follow
+from support.watched import follow_files
 
 
 async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:
@@ -33,4 +33,4 @@ async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:
         details = {"path": str(path)} if path is not None else {}
         log.error("renewals of the certificate will not be detected", reason=error.strerror, **details)
 
-    await follow((tls.certificate, tls.key), reload, refused)
+    await follow_files((tls.certificate, tls.key), reload, refused)

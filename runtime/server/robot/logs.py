@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from runtime.engine.views.messages import LogEntry
 from schema.document.log import LEVELS, parse_level
 from schema.errors import ConfigError
+from telemetry.logs.logger_names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 from telemetry.logs.loggers import MAX_MESSAGE, REVEALED
-from telemetry.logs.names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 
 if TYPE_CHECKING:
     from runtime.engine.planning.reconfigure import PlannedResource

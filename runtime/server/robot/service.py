@@ -34,7 +34,7 @@ from runtime.server.robot.logs import forward
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, INTERNAL_NAMESPACE
 from support.program_version import version
-from telemetry.logs.names import ROOT
+from telemetry.logs.logger_names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
 

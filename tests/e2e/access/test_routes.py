@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from cloud.server.memory import open_cloud
 from cloud.web.app import application
-from rpc.access.guard import METRICS
+from rpc.access.guard import METRICS_PATH
 from rpc.access.tokens import Signer
 from rpc.api.methods import methods_of
 from rpc.api.table import SERVICES
@@ -177,7 +177,7 @@ async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
                         places = dict(answer.headers)
                         login = answer.status == 303 and places[b"location"].startswith(b"/login?next=")
                         locked = answer.status == 401 or (answer.status == 405 and path.startswith(LINKED))
-                        if (pattern, what) == (METRICS, "a password") and kind == "machine":
+                        if (pattern, what) == (METRICS_PATH, "a password") and kind == "machine":
                             assert answer.status == 200 or method not in ("GET", "HEAD", "GET as a browser")
                             continue  # scrapers send the key this way, and the password in `shown` is valid
                         if pattern not in open_to_all and not login and not locked:

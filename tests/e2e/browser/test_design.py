@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageChops, ImageFilter
 
 from cloud.web.common import site
-from rpc.pages.assets import environment
+from rpc.pages.assets import template_environment
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.gallery import SIZES
 from tests.e2e.browser.looking import faults
@@ -31,7 +31,7 @@ TOLERATED: Final = 0.004  # share of such pixels: fonts differ a little from com
 
 def html() -> str:
     """Return the page, with the styles and macros of the pages."""
-    jinja = environment([HERE, ROOT / "cloud/web/templates"], site.assets())
+    jinja = template_environment([HERE, ROOT / "cloud/web/templates"], site.assets())
     jinja.globals.update(known_states=site.RESOURCE_STATES)
     styles = [(ROOT / style).as_uri() for style in STYLES]
     return jinja.get_template("design.html").render(styles=styles)

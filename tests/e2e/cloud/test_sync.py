@@ -15,7 +15,7 @@ from viam.app.viam_client import ViamClient
 from viam.proto.app.data import Filter
 from viam.rpc.dial import DialOptions
 
-from runtime.parts.data.files.read import capture_files, moment, read
+from runtime.parts.data.files.read import capture_files, moment, read_capture_file
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.e2e.server.process import server
@@ -83,7 +83,7 @@ def waiting(folder: Path) -> tuple[set[datetime], set[datetime]]:
     readings: set[datetime] = set()
     pictures: set[datetime] = set()
     for path in capture_files(folder):
-        for reading in read(path).readings:
+        for reading in read_capture_file(path).readings:
             result = readings if reading.WhichOneof("data") == "struct" else pictures
             result.add(moment(reading.metadata.time_requested).replace(tzinfo=None))
     return readings, pictures

@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from telemetry.metrics.ftdc import read
+from telemetry.metrics.ftdc import read_ftdc
 from tests.e2e.harness import Server
 from tests.e2e.options.support import until
 
@@ -82,7 +82,7 @@ def disk(folder: Path) -> dict[str, Any]:
         "exit": code,
         "said": server.log().count("diagnostic data is not recorded"),
         "reason": "No space left on device" in server.log(),
-        "whole": [read(path.read_bytes()).problem for path in home.rglob("*.ftdc")],
+        "whole": [read_ftdc(path.read_bytes()).problem for path in home.rglob("*.ftdc")],
     }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.metrics.ftdc import read
+from telemetry.metrics.ftdc import read_ftdc
 from tests.e2e.harness import Server
 from tests.e2e.modules.support import program
 from tests.e2e.options.support import inside, motor, until, until_logged
@@ -28,7 +28,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def samples(folder: Path) -> int:
-    return sum(read(path.read_bytes()).samples for path in files(folder))
+    return sum(read_ftdc(path.read_bytes()).samples for path in files(folder))
 
 
 def ftdc(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -60,7 +60,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_recorded_metrics_survive_a_kill(recorded: Path) -> None:
     (file,) = files(recorded)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    recording = read(file.read_bytes())
+    recording = read_ftdc(file.read_bytes())
     assert recording.problem == ""
     series = recording.series
     assert series["rpc.rdk:component:motor/m.set_power.Calls"].values[-1] == 2
@@ -131,7 +131,7 @@ def test_processes_of_modules_are_recorded(tmp_path: Path) -> None:
         until_logged(server, "module is ready")
         before = samples(tmp_path)
         until(lambda: samples(tmp_path) > before + 1, "no samples")
-    series = read(files(tmp_path)[0].read_bytes()).series
+    series = read_ftdc(files(tmp_path)[0].read_bytes()).series
     assert series["proc.modules.demo.RssMB"].values[-1] > 10
     assert series["proc.modules.demo.UserCPUSecs"].values[-1] > 0
 

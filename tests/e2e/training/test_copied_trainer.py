@@ -16,7 +16,7 @@ from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.training.engine import isolates  # noqa: F401 - a fixture
 from tests.e2e.training.test_example import PACKAGES, content_of
 from tests.e2e.training.test_loop import ended, labelled, log_of, part_of, with_sdk
-from training.client.trainers import archive
+from training.client.trainers import trainer_archive
 
 pytestmark = [
     pytest.mark.usefixtures("isolates"),
@@ -37,7 +37,7 @@ async def test_a_copied_trainer(tmp_path: Path) -> None:
         assert f"--script {organization}:mine" in said
         assert "already" in await terminal(*copy, "--as", "mine", "--version", "1", status=1)
         await terminal(*copy, "--output", str(tmp_path / "copy.tar.gz"))
-        assert await trio.Path(tmp_path / "copy.tar.gz").read_bytes() == archive("classification")
+        assert await trio.Path(tmp_path / "copy.tar.gz").read_bytes() == trainer_archive("classification")
         assert "name one of --as ITEM and --output FILE" in await terminal(*copy, status=2)
         assert "there is no trainer 'none'" in await terminal(*copy[:2], "none", "--as", "x", status=1)
 

@@ -16,7 +16,7 @@ import trio
 
 from cloud.values.limits import TRAINING_ARGUMENTS
 from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, processes_of, run  # noqa: F401 - a fixture
-from training.engine.local import LocalEngine, inspected, user_of
+from training.engine.local import LocalEngine, inspected_interpreter, user_of
 from training.engine.port import MIB, Bounds, Order, Outcome
 from training.jobs.events import Log, Progress
 
@@ -152,8 +152,8 @@ async def test_programs_of_this_project(tmp_path: Path, isolate: bool) -> None:
 
 async def test_the_interpreter(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="cannot be run"):
-        await inspected(str(tmp_path / "python"))
-    assert json.loads(json.dumps([str(path) for path in (await inspected(sys.executable)).folders]))
+        await inspected_interpreter(str(tmp_path / "python"))
+    assert json.loads(json.dumps([str(path) for path in (await inspected_interpreter(sys.executable)).folders]))
 
 
 def test_users_of_jobs_differ() -> None:

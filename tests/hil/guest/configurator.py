@@ -22,7 +22,7 @@ from agent.layout import Layout
 from agent.maintenance.decide import Verdict
 from agent.supervise.systemd import has_systemd
 from support.worker import Worker
-from telemetry.logs.loggers import configure
+from telemetry.logs.loggers import configure_logs
 from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.logs.sinks import ConsoleSink
 
@@ -60,7 +60,7 @@ async def main() -> None:
     """Run until SIGTERM. Writes problems and files to STATE when they change."""
     layout = Layout(Path(ROOT))
     prepare(layout)
-    configure([ConsoleSink()])
+    configure_logs([ConsoleSink()])
     worker = Worker("settings")
     async with worker.opened():
         settings = SettingsState(Path("/root/defaults.json"), SETTINGS, worker.run)

@@ -30,9 +30,9 @@ from netmgr.portal.access import Lock
 from netmgr.provisioning.records import Forced
 from netmgr.service.backend import PortalBackend, Product
 from netmgr.service.commands import NetworkCommands
-from netmgr.service.core import Inputs, NetworkService, files
+from netmgr.service.core import Inputs, NetworkService, stores_of
 from netmgr.service.proofs import Cloud
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 from schema.agent.records import Settings
 from schema.errors import MachineError
 from tests.hil.guest.cables import count_as_hardware
@@ -50,7 +50,7 @@ class Guest:
     def __init__(self, folder: Path) -> None:
         self.current, self.credentials, self.cloud = Settings(), b"", None
         self.known: Cloud | None = None
-        store, runtime = files(folder, Path("/run"), self.inline)
+        store, runtime = stores_of(folder, Path("/run"), self.inline)
         self.store = store
         self.service = NetworkService(
             Inputs(
@@ -99,7 +99,7 @@ class Guest:
 
     async def carry_out(self, request: Mapping[str, Any]) -> None:
         if "settings" in request:
-            self.current, problems = read(None, request["settings"])
+            self.current, problems = read_settings(None, request["settings"])
             say(problems=[str(problem) for problem in problems])
         if request.get("configured"):
             self.credentials = b"{}"

@@ -17,14 +17,14 @@ from trio.testing import MockClock
 
 from rpc.api.convert import values
 from runtime.parts.data.files import retention, store
-from runtime.parts.data.files.read import capture_files, read
+from runtime.parts.data.files.read import capture_files, read_capture_file
 from telemetry.logs.entry import INFO, Entry
 from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.outbox.queue import Outbox
 from tests.unit.runtime.parts.data import machines
 from tests.unit.runtime.parts.data.clouds import FakeCloud, Upload
 from tests.unit.runtime.parts.data.machines import Counting, machine, sensor, status
-from uplink.log_upload import upload
+from uplink.log_upload import upload_logs
 
 T = TypeVar("T")
 DAY = 86_400.0
@@ -95,7 +95,8 @@ async def test_a_day_offline_with_a_small_disk(
     def noted(self: Path, missing_ok: bool = False) -> None:
         if self.suffix == ".capture" and deleting:
             lost.extend(
-                int(values.read_struct(reading.struct)["readings"]["number"]) for reading in read(self).readings
+                int(values.read_struct(reading.struct)["readings"]["number"])
+                for reading in read_capture_file(self).readings
             )
         unlink(self, missing_ok=missing_ok)
 
@@ -158,7 +159,7 @@ async def test_a_day_of_logs(autojump_clock: MockClock, tmp_path: Path, max_byte
 
     async with trio.open_nursery() as nursery:
         await nursery.start(sink.run)
-        nursery.start_soon(upload, sink, cloud)
+        nursery.start_soon(upload_logs, sink, cloud)
         network.shaky = 0.3
         await write(600)
         network.away = True

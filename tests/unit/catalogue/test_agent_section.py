@@ -7,21 +7,21 @@ from typing import Any
 
 from catalogue.check import check, checking
 from catalogue.models import builtin
-from schema.agent.reading import read
-from schema.document.machine import decode
+from schema.agent.reading import read_settings
+from schema.document.machine import decode_document
 from tests.unit.schema.agent.tables import KEYS, NETWORK_KEYS, WIFI
 
 SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
 
 
 def problems(section: Any) -> list[str]:
-    checked = check(decode(json.dumps({"agent": section, "components": [SENSOR]}).encode()), builtin())
+    checked = check(decode_document(json.dumps({"agent": section, "components": [SENSOR]}).encode()), builtin())
     assert checked.resources == 1
     return [str(problem) for problem in checked.problems]
 
 
 def on_the_device(section: Any) -> list[str]:
-    return [str(problem) for problem in read(None, section, allow_http=True)[1]]
+    return [str(problem) for problem in read_settings(None, section, allow_http=True)[1]]
 
 
 def test_each_invalid_value_is_reported_as_on_the_device() -> None:
@@ -60,7 +60,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_a_url_that_only_the_device_can_allow_is_a_warning() -> None:
-    decoded = decode(json.dumps({"agent": {"version_control": {"agent": "http://example.com/a"}}}).encode())
+    decoded = decode_document(json.dumps({"agent": {"version_control": {"agent": "http://example.com/a"}}}).encode())
     checked = check(decoded, builtin())
     assert checked.problems == ()
     (warning,) = checked.warnings
@@ -70,6 +70,6 @@ def test_a_url_that_only_the_device_can_allow_is_a_warning() -> None:
 
 def test_the_check_of_many_networks_lets_others_work_in_between() -> None:
     networks = {f"n{number}": {"type": "wifi"} for number in range(500)}
-    decoded = decode(json.dumps({"agent": {"additional_networks": networks}}).encode())
+    decoded = decode_document(json.dumps({"agent": {"additional_networks": networks}}).encode())
     steps = checking(decoded, builtin())
     assert sum(1 for _ in steps) > 500

@@ -9,7 +9,7 @@ import pytest
 
 from catalogue.check import check, in_cloud
 from catalogue.models import builtin
-from schema.document.machine import decode_value
+from schema.document.machine import decode_document_value
 
 
 class Document(dict[str, Any]):
@@ -37,7 +37,7 @@ def no_collection() -> Iterator[None]:
 )
 def test_a_rejected_document_is_freed_at_once(rejected: dict[str, Any]) -> None:
     document = Document(rejected)
-    problems = check(decode_value(document), builtin(), in_cloud(document)).problems
+    problems = check(decode_document_value(document), builtin(), in_cloud(document)).problems
     assert problems
     alive = weakref.ref(document)
     del problems, document

@@ -24,7 +24,7 @@ from hal.inventory.findings import (
     SerialFinding,
     UsbFinding,
 )
-from hal.inventory.rules import INSTALLED, groups, shipped
+from hal.inventory.rules import INSTALLED_RULES, rule_groups, shipped_rules
 from tests.unit.hal.inventory.computer import Computer
 
 BUS = I2cAdapter(
@@ -139,7 +139,7 @@ def test_check_exits_with_1_while_a_problem_remains(computer: Computer) -> None:
     assert "  remedy: sudo machine hal install-rules\n" in out
     assert out.splitlines()[-1].endswith(("problem", "problems"))
     run("install-rules", "--root", str(computer.root))
-    computer.write("etc/group", "".join(f"{group}:x:90:\n" for group in groups()))
+    computer.write("etc/group", "".join(f"{group}:x:90:\n" for group in rule_groups()))
     left = json.loads(at(computer, "check", "--json")[1])
     assert [problem["subject"] for problem in left if not problem["hint"] and problem["subject"] != "libusb-1.0"] == []
     assert at(computer, "check")[0] == int(any(not problem["hint"] for problem in left))
@@ -196,13 +196,13 @@ def test_an_unknown_board_is_refused_with_similar_names() -> None:
 
 
 def test_rules_are_installed_updated_and_removed(tmp_path: Path) -> None:
-    target = tmp_path / INSTALLED / "70-machine.rules"
+    target = tmp_path / INSTALLED_RULES / "70-machine.rules"
     root = ("--root", str(tmp_path))
     assert run("install-rules", "--dry-run", *root)[1] == f"would write {target}\n"
     assert not target.exists()
     code, out, _ = run("install-rules", *root)
     assert (code, out) == (0, f"write {target}\n")
-    assert target.read_text() == shipped()[0].read_text()
+    assert target.read_text() == shipped_rules()[0].read_text()
     assert target.stat().st_mode & 0o777 == 0o644
     assert list(target.parent.iterdir()) == [target]
     assert run("install-rules", *root)[1] == f"{target} is up to date\n"
@@ -222,7 +222,7 @@ def test_installing_rules_without_root_is_refused_with_the_sudo_command(monkeypa
     assert "this needs root: sudo machine hal install-rules" in err
     code, out, _ = run("install-rules", "--dry-run")
     assert code == 0
-    assert f"would write /{INSTALLED}/70-machine.rules" in out or "is up to date" in out
+    assert f"would write /{INSTALLED_RULES}/70-machine.rules" in out or "is up to date" in out
 
 
 def test_an_unknown_user_is_refused_before_rules_are_written() -> None:
@@ -235,7 +235,7 @@ def test_an_unknown_user_is_refused_before_rules_are_written() -> None:
 
 def test_each_rule_gives_a_group_or_a_link() -> None:
     """Each rule has a match and at least one action; every link is under machine/."""
-    text = shipped()[0].read_text()
+    text = shipped_rules()[0].read_text()
     rules = [line for line in text.splitlines() if line and not line.startswith(("#", "LABEL", "ACTION"))]
     for rule in rules:
         assert rule.startswith('SUBSYSTEM=="')
@@ -244,4 +244,4 @@ def test_each_rule_gives_a_group_or_a_link() -> None:
             assert 'SYMLINK+="machine/' in rule
         if "$attr{name}" in rule:
             assert 'OPTIONS+="string_escape=replace"' in rule
-    assert all(f'GROUP="{group}"' in text for group in groups())
+    assert all(f'GROUP="{group}"' in text for group in rule_groups())

@@ -11,7 +11,7 @@ import pytest
 from rpc.access.auth import credentials_of, digest_of
 from rpc.access.credential_types import API_KEY
 from schema.document.cloud import ApiKey, Cloud
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ConfigError
 from telemetry.logs.entry import ERROR, Entry
 from uplink.dial import address_of
@@ -85,7 +85,7 @@ def test_keys_of_the_cloud_join_those_of_the_document(auth: Any, handlers: Any) 
 
 @pytest.mark.parametrize("auth", [5, {"handlers": 5}])
 def test_an_auth_section_of_a_wrong_shape_is_left_to_the_schema(auth: Any) -> None:
-    decoded = decode(document_of(message(auth=auth), OWN))
+    decoded = decode_document(document_of(message(auth=auth), OWN))
     assert decoded.document is None
     assert "auth" in str(decoded.problems[0])
 

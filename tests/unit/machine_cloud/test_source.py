@@ -97,7 +97,7 @@ async def test_a_document_is_cached_once_a_full_disk_has_room(
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cloud._save_again)
-            monkeypatch.setattr(cached, "replace", full)
+            monkeypatch.setattr(cached, "replace_file", full)
             for number in (2, 3):
                 await cloud._handle(said(components=[number]))
                 await cloud.used(cloud.reading)

@@ -19,7 +19,7 @@ from telemetry.logs.entry import Entry
 from telemetry.logs.outbox_sink import OutboxSink, Upload
 from uplink.contact import Contact
 from uplink.dial import CloudAddress
-from uplink.log_upload import MAX_DELAY, SERVICE, upload
+from uplink.log_upload import MAX_DELAY, SERVICE, upload_logs
 
 
 def entry(message: str, **fields: Any) -> Entry:
@@ -79,7 +79,7 @@ class Logs:
 async def test_logs_are_tried_ever_more_seldom_and_at_once_when_the_cloud_is_back(autojump_clock: MockClock) -> None:
     cloud = Logs()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
+        nursery.start_soon(upload_logs, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
         await trio.sleep(600)
         assert cloud.tries[-1] - cloud.tries[-2] >= MAX_DELAY / 2
         cloud.contact.mark_reached()  # it connected, but does not accept logs yet: the pauses start again
@@ -125,7 +125,7 @@ async def _all(cloud: Logs) -> None:
     """Return when everything has been acknowledged."""
     with trio.fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(upload, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
+            nursery.start_soon(upload_logs, cast("OutboxSink", cloud), cast("CloudAddress", cloud))
             await cloud.acknowledged.wait()
             nursery.cancel_scope.cancel()
 

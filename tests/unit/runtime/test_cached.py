@@ -31,7 +31,7 @@ async def here(function: Callable[[], T]) -> T:
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = loggers.configure()
+    pipeline = loggers.configure_logs()
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)

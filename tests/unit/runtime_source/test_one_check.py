@@ -17,7 +17,7 @@ from command.cloud.configurations.config import mistakes
 from runtime.engine.planning.reconfigure import plan
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 
 BOARD = {"name": "pi", "api": "rdk:component:board", "model": "fake"}
 
@@ -124,7 +124,7 @@ def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path:
     (tmp_path / "machine.json").write_text(text)
     file = check(tmp_path / "machine.json", Registry(BUILTIN, offers=lambda: ()), {"A": "11"})
     pages = findings(text, EditingContext())
-    shared = check_document(decode(text.encode()), builtin())
+    shared = check_document(decode_document(text.encode()), builtin())
     command = mistakes(text)
     if "${" not in text:  # only the machine knows the values of placeholders
         assert list(map(str, file.problems)) == list(map(str, shared.problems))
@@ -140,7 +140,7 @@ def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path:
 
 @pytest.mark.parametrize("document", [item[1] for item in CORPUS], ids=[item[0] for item in CORPUS])
 def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[str, Any]) -> None:
-    decoded = decode(json.dumps(document).encode())
+    decoded = decode_document(json.dumps(document).encode())
     if decoded.document is None:
         return
     expected = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).resources.values()

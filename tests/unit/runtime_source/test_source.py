@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.watched import places
+from support.watched import watched_places
 from uplink.files import FileSource, Reading, decode_text
 
 
@@ -229,7 +229,7 @@ async def test_nothing_stays_open(path: Path) -> None:
 
 
 def test_places_of_a_plain_file(path: Path) -> None:
-    assert places(path) == ({path.parent, path}, {path})
+    assert watched_places(path) == ({path.parent, path}, {path})
 
 
 def test_decode_text_substitutes_and_warns() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.attributes import decode, json_schema
+from schema.attributes import decode_attributes, json_schema
 from schema.durations import Duration
 from schema.errors import ConfigError, ConfigErrors
 
@@ -58,14 +58,14 @@ GOOD: dict[str, Any] = {"board": "pi", "pins": {"a": "11"}}
 
 
 def read(**more: Any) -> Config:
-    config, warnings = decode(Config, {**GOOD, **more}, path="components.0.attributes")
+    config, warnings = decode_attributes(Config, {**GOOD, **more}, path="components.0.attributes")
     assert warnings == ()
     return config
 
 
 def mistakes(raw: dict[str, Any]) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        decode(Config, raw, path="at")
+        decode_attributes(Config, raw, path="at")
     error = caught.value
     return [str(problem) for problem in (error.problems if isinstance(error, ConfigErrors) else [error])]
 
@@ -128,13 +128,15 @@ def test_all_mistakes_come_together_in_order() -> None:
     result = mistakes({"pins": {"a": 1, "b": 2}, "max_rpm": "x", "flip": None})
     assert [text.partition(": ")[0] for text in result] == ["at", "at.pins.a", "at.pins.b", "at.max_rpm", "at.flip"]
     with pytest.raises(ConfigErrors) as caught:
-        decode(Config, {}, path="at")
+        decode_attributes(Config, {}, path="at")
     assert str(caught.value).count("\n") == 1
     assert caught.value.path == "at"
 
 
 def test_unknown_keys_are_warnings_at_every_depth() -> None:
-    config, warnings = decode(Config, {"board": "b", "pins": {"a": "1", "c": 2}, "maxrpm": 7, "zzz": 1}, path="at")
+    config, warnings = decode_attributes(
+        Config, {"board": "b", "pins": {"a": "1", "c": 2}, "maxrpm": 7, "zzz": 1}, path="at"
+    )
     assert config.max_rpm == 100
     texts = [str(warning) for warning in warnings]
     assert texts[0].startswith("at.pins.c: unknown key")
@@ -143,9 +145,9 @@ def test_unknown_keys_are_warnings_at_every_depth() -> None:
 
 
 def test_a_bare_number_is_nanoseconds_and_a_small_one_hardly_meant() -> None:
-    config, warnings = decode(Config, {**GOOD, "timeout": 2_000_000_000}, path="at")
+    config, warnings = decode_attributes(Config, {**GOOD, "timeout": 2_000_000_000}, path="at")
     assert (config.timeout, warnings) == (2.0, ())
-    config, warnings = decode(Config, {**GOOD, "timeout": 10}, path="at")
+    config, warnings = decode_attributes(Config, {**GOOD, "timeout": 10}, path="at")
     assert config.timeout == pytest.approx(1e-8)
     assert str(warnings[0]) == 'at.timeout: 10 means 10 nanoseconds: write a unit, such as "10s"'
 
@@ -174,7 +176,7 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from([f.encode_name for f in msgspec.structs.fields(Config)]), values))
 def test_whatever_is_accepted_msgspec_accepts_too_and_nothing_else_happens(raw: dict[str, Any]) -> None:
     try:
-        config, _ = decode(Config, {**GOOD, **raw}, path="at")
+        config, _ = decode_attributes(Config, {**GOOD, **raw}, path="at")
     except ConfigError as error:
         refused = error
     else:
@@ -186,12 +188,12 @@ def test_whatever_is_accepted_msgspec_accepts_too_and_nothing_else_happens(raw: 
 
 def test_large_bounds_are_shown_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
-        decode(Large, {"size": -1}, path="at")
+        decode_attributes(Large, {"size": -1}, path="at")
     assert str(caught.value) == "at.size: -1 is out of range: write a whole number from 0 to 4294967295"
 
 
 @pytest.mark.parametrize("key", ["ticks", "max_rpm"])
 def test_a_number_beyond_floats_is_an_error(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        decode(Config, {"board": "b", "pins": {"a": "1"}, key: 10**400}, path="at")
+        decode_attributes(Config, {"board": "b", "pins": {"a": "1"}, key: 10**400}, path="at")
     assert (caught.value.path, caught.value.remedy) == (f"at.{key}", "write a finite number")

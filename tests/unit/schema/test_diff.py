@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.diff import HIDDEN, Difference, difference
-from schema.document.machine import MachineDocument, decode, decode_value
+from schema.document.machine import MachineDocument, decode_document, decode_document_value
 
 
 def document(**parts: Any) -> MachineDocument:
-    decoded = decode_value(parts)
+    decoded = decode_document_value(parts)
     assert decoded.problems == ()
     assert decoded.document is not None
     return decoded.document
@@ -210,9 +210,11 @@ def with_secrets(tree: Any) -> dict[str, Any]:
 
 @given(holders, holders)
 def test_no_planted_secret_is_in_a_difference(item: Any, other: Any) -> None:
-    documents = [decode(json.dumps(part).encode()).document for part in (with_secrets(item), with_secrets(other), {})]
+    documents = [
+        decode_document(json.dumps(part).encode()).document for part in (with_secrets(item), with_secrets(other), {})
+    ]
     changed = {"modules": [{"name": "m", "executable_path": "/m", "env": {"MY_TOKEN": "x", "URL": "y"}}]}
-    documents.append(decode(json.dumps(changed).encode()).document)
+    documents.append(decode_document(json.dumps(changed).encode()).document)
     for before in documents:
         for after in documents:
             assert before is not None

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from schema.document.machine import KEYS, Decoded, MachineDocument, decode, decode_value, default_services
+from schema.document.machine import (
+    KEYS,
+    Decoded,
+    MachineDocument,
+    decode_document,
+    decode_document_value,
+    default_services,
+)
 from schema.errors import ConfigError
 from schema.names import ResourceName
 
@@ -17,7 +24,7 @@ def motor(name: str, **more: Any) -> dict[str, Any]:
 
 
 def read(**parts: Any) -> Decoded:
-    return decode(json.dumps(parts).encode())
+    return decode_document(json.dumps(parts).encode())
 
 
 def document(result: Decoded) -> MachineDocument:
@@ -301,13 +308,13 @@ def test_no_repr_shows_a_secret() -> None:
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], True])
 def test_a_document_must_be_an_object(value: Any) -> None:
-    decoded = decode_value(value)
+    decoded = decode_document_value(value)
     assert decoded.document is None
     assert "where an object is needed" in str(decoded.problems[0])
 
 
 def test_a_repeated_key_is_a_warning() -> None:
-    decoded = decode(b'{"debug": false, "agent": {"x": 1, "x": 2}, "debug": true}')
+    decoded = decode_document(b'{"debug": false, "agent": {"x": 1, "x": 2}, "debug": true}')
     assert decoded.document is not None
     assert decoded.document.debug
     assert [str(warning) for warning in decoded.warnings] == [
@@ -320,7 +327,7 @@ def test_a_repeated_key_is_a_warning() -> None:
     "text", [b'{"auth": {"handlers": []}, "auth": {}}', b'{"network": {"fqdn": "a", "fqdn": "b"}}']
 )
 def test_a_repeated_key_where_access_is_decided_leaves_no_document(text: bytes) -> None:
-    decoded = decode(text)
+    decoded = decode_document(text)
     assert decoded.document is None
     assert len(decoded.problems) == 1
 
@@ -328,7 +335,7 @@ def test_a_repeated_key_where_access_is_decided_leaves_no_document(text: bytes) 
 def test_places_count_the_broken_entries() -> None:
     ok = {"executable_path": "/m", "type": "local"}
     modules = [{"name": "a", **ok, "executable_path": "/a"}, {}, {"name": "b", **ok, "executable_path": "/b"}, 1]
-    document = decode(json.dumps({"modules": modules}).encode()).document
+    document = decode_document(json.dumps({"modules": modules}).encode()).document
     assert document is not None
     assert document.places("modules") == ("modules.0", "modules.2")
     assert document.places("jobs") == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schema.document.machine import KEYS, decode
+from schema.document.machine import KEYS, decode_document
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "docs" / "reference"
@@ -30,5 +30,5 @@ def test_examples_are_right(page: str) -> None:
     examples = re.findall(r"```json\n(.*?)```", (REFERENCE / page).read_text(), re.DOTALL)
     assert examples
     for example in examples:
-        decoded = decode(example.encode())
+        decoded = decode_document(example.encode())
         assert (decoded.problems, decoded.warnings) == ((), ())

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from schema.document.machine import decode_value
+from schema.document.machine import decode_document_value
 from schema.document.resources import ResourceEntry
 
 
 def entry(section: str = "components", **parts: Any) -> ResourceEntry:
-    decoded = decode_value({section: [parts]})
+    decoded = decode_document_value({section: [parts]})
     assert decoded.problems == ()
     assert decoded.document is not None
     (result,) = decoded.document.resources
@@ -102,7 +102,7 @@ def test_a_service_may_leave_out_name_and_model() -> None:
     ],
 )
 def test_mistakes_name_path_value_and_remedy(section: str, parts: dict[str, Any], problem: str) -> None:
-    decoded = decode_value({section: [parts]})
+    decoded = decode_document_value({section: [parts]})
     assert len(decoded.problems) == 1
     assert problem in str(decoded.problems[0])
     assert decoded.problems[0].remedy
@@ -150,7 +150,7 @@ def test_version_changes_with_what_the_driver_sees_and_with_nothing_else() -> No
 
 def test_equality_ignores_where_the_entry_stands() -> None:
     parts = {"name": "a", "type": "motor", "model": "m"}
-    decoded = decode_value({"components": [{"name": "b", "type": "motor", "model": "m"}, parts]})
+    decoded = decode_document_value({"components": [{"name": "b", "type": "motor", "model": "m"}, parts]})
     assert decoded.document is not None
     moved = decoded.document.components[1]
     assert moved.path == "components.1"

@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from runtime.engine.views.tables import clean
-from runtime.parts.data.export import cell
-from schema.spreadsheet import harmless
+from runtime.parts.data.export import csv_cell
+from schema.spreadsheet import harmless_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])
 def test_cells_that_begin_a_formula_are_text(text: str) -> None:
-    assert harmless(text) == f"'{text}"
-    assert cell(text) == f"'{text}"
+    assert harmless_cell(text) == f"'{text}"
+    assert csv_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-1", "rover", "a=b"])
 def test_other_text_stays(text: str) -> None:
-    assert harmless(text) == cell(text) == text
+    assert harmless_cell(text) == csv_cell(text) == text
 
 
 def test_numbers_stay_numbers() -> None:
-    assert cell(-1.5) == -1.5
+    assert csv_cell(-1.5) == -1.5
 
 
 def test_characters_that_turn_text_around_are_not_shown() -> None:

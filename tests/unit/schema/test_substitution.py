@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.document.machine import MachineDocument, decode, decode_value
-from schema.substitution import fill, substitute
+from schema.document.machine import MachineDocument, decode_document, decode_document_value
+from schema.substitution import fill_placeholders, substitute
 
 
 def document(**parts: Any) -> MachineDocument:
-    result = decode_value(parts).document
+    result = decode_document_value(parts).document
     assert result is not None
     return result
 
@@ -143,7 +143,7 @@ def test_fill_replaces_in_attributes_and_modules_only() -> None:
         revision="${environment.A}",
     )
     packages = {("ml_model", "eyes"): "/p/eyes", ("slam_map", "m"): "/p/map", ("module", "m"): "/p/m"}
-    filled, warnings = fill(doc, {"A": "a"}, lambda kind, name: packages.get((kind, name)))
+    filled, warnings = fill_placeholders(doc, {"A": "a"}, lambda kind, name: packages.get((kind, name)))
     assert warnings == ()
     assert filled.components[0].attributes == {"p": "/p/eyes/x", "q": [{"r": "a-/p/map"}], "n": 1}
     assert filled.modules[0].executable_path == "/p/m/run"
@@ -156,7 +156,7 @@ def test_unresolved_placeholders_stay_and_each_is_reported() -> None:
     doc = document(
         services=[{"type": "vision", "attributes": {"a": ["${packages.x}"], "b": "${environment.HOMME}"}}],
     )
-    filled, warnings = fill(doc, {"HOME": "/"})
+    filled, warnings = fill_placeholders(doc, {"HOME": "/"})
     assert filled == doc
     assert [str(warning) for warning in warnings] == [
         "services.0.attributes.a.0: ${packages.x} was not replaced: there is no package 'x': add it to 'packages'",
@@ -167,14 +167,14 @@ def test_unresolved_placeholders_stay_and_each_is_reported() -> None:
 
 def test_a_value_is_not_read_for_placeholders_again() -> None:
     doc = document(services=[{"type": "vision", "attributes": {"a": "${environment.A}"}}])
-    filled, _ = fill(doc, {"A": "${environment.A}"})
+    filled, _ = fill_placeholders(doc, {"A": "${environment.A}"})
     assert filled.services[0].attributes == {"a": "${environment.A}"}
 
 
 def test_the_reading_order() -> None:
     text, _ = substitute('{"services":[{"type":"${T}","attributes":{"a":"${environment.T}"}}]}', {"T": "vision"})
-    result = decode(text.encode()).document
+    result = decode_document(text.encode()).document
     assert result is not None
-    filled, _ = fill(result, {"T": "vision"})
+    filled, _ = fill_placeholders(result, {"T": "vision"})
     assert str(filled.services[0].api) == "rdk:service:vision"
     assert filled.services[0].attributes == {"a": "vision"}

@@ -10,7 +10,7 @@ import pytest
 
 from support.foreign import removal as module
 from support.foreign.removal import erase, remove
-from support.foreign.walking import MovedError, entries, flush, walk
+from support.foreign.walking import MovedError, flush_tree, folder_entries, walk
 from tests.unit.support.hostile import dig
 
 
@@ -70,7 +70,7 @@ def test_folders_without_permissions_are_removed_by_their_owner(tmp_path: Path) 
                 os.setresuid(65534, 65534, 65534)
             dig(Path("x"), 2000, mode=0)
             with pytest.raises(PermissionError):
-                list(entries(Path("x")))
+                list(folder_entries(Path("x")))
             removal = remove(Path("x"))
             os._exit(0 if removal.complete and not os.path.lexists("x") else 1)
         finally:
@@ -128,21 +128,21 @@ def test_a_removal_with_a_time_limit_continues(tmp_path: Path) -> None:
 def test_the_walk_reaches_everything(tmp_path: Path, few_descriptors: object) -> None:
     dig(tmp_path / "deep", 3000, files=2)
     (tmp_path / "deep" / "link").symlink_to("/")
-    listed = list(entries(tmp_path / "deep"))
+    listed = list(folder_entries(tmp_path / "deep"))
     assert len(listed) == 3 * 3000 + 1
     assert max(entry.depth for entry in listed) == 3000
     assert 0 < len(list(walk(tmp_path / "deep"))) < 3000, "only as deep as paths can be"
     errors: list[OSError] = []
     list(walk(tmp_path / "deep", errors.append))
     assert len(errors) == 1
-    flush(tmp_path / "deep")
+    flush_tree(tmp_path / "deep")
     assert remove(tmp_path / "deep").complete
 
 
 def test_the_walk_notices_that_a_folder_is_moved(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c" / "file").touch()
-    walked = entries(tmp_path / "a")
+    walked = folder_entries(tmp_path / "a")
     while next(walked).name != "file":
         pass
     (tmp_path / "a" / "b" / "c").rename(tmp_path / "c")

@@ -11,8 +11,8 @@ import pytest
 import trio
 import trio.testing
 
-from schema.document.machine import MachineDocument, decode
-from telemetry.logs import loggers, names
+from schema.document.machine import MachineDocument, decode_document
+from telemetry.logs import logger_names, loggers
 from telemetry.logs.entry import Entry
 from telemetry.logs.loggers import Logs
 
@@ -49,7 +49,7 @@ async def following(logs: Logs, since: int) -> list[str]:
 
 
 def document(text: str) -> MachineDocument:
-    result = decode(text.encode()).document
+    result = decode_document(text.encode()).document
     assert result is not None
     return result
 
@@ -67,7 +67,7 @@ def clock() -> Clock:
 @pytest.fixture
 def logs(sink: Collected, clock: Clock) -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = loggers.configure([sink], clock=clock)
+    pipeline = loggers.configure_logs([sink], clock=clock)
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
@@ -121,7 +121,7 @@ def test_levels_change_at_run_time(logs: Logs, sink: Collected) -> None:
 
 def test_activity_is_shown_whatever_the_levels(logs: Logs, sink: Collected) -> None:
     logs.apply(document('{"log":[{"pattern":"*","level":"error"}]}'))
-    loggers.get_logger(names.ACTIVITY).info("startup")
+    loggers.get_logger(logger_names.ACTIVITY).info("startup")
     assert sink.messages == ["startup"]
 
 
@@ -160,7 +160,7 @@ def test_a_noisy_message_is_suppressed_and_summarized(logs: Logs, sink: Collecte
     assert sink.messages[4:] == ["a suppressed message was logged 7 times more: again", "other"]
 
 
-@pytest.mark.parametrize("name", [names.ACTIVITY, "rdk.modmanager.m.StdErr", names.of_job("j")])
+@pytest.mark.parametrize("name", [logger_names.ACTIVITY, "rdk.modmanager.m.StdErr", logger_names.of_job("j")])
 def test_some_loggers_are_never_suppressed(logs: Logs, sink: Collected, name: str) -> None:
     for _ in range(9):
         loggers.get_logger(name).info("again")
@@ -200,7 +200,7 @@ async def test_context_reaches_every_message_of_a_task_and_its_children(logs: Lo
 
 
 async def test_summaries_come_by_themselves(autojump_clock: trio.testing.MockClock, sink: Collected) -> None:
-    pipeline = loggers.configure([sink], clock=trio.current_time)
+    pipeline = loggers.configure_logs([sink], clock=trio.current_time)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(pipeline.run)
@@ -219,7 +219,7 @@ async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
     mock_clock: trio.testing.MockClock, sink: Collected
 ) -> None:
     """The loop does not run the pipeline's own task until its deadline has passed."""
-    pipeline = loggers.configure([sink], clock=trio.current_time)
+    pipeline = loggers.configure_logs([sink], clock=trio.current_time)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(pipeline.run)
@@ -257,7 +257,7 @@ async def test_messages_of_a_foreign_thread_are_handled_in_trios_thread(logs: Lo
 
 
 def test_close_flushes_and_detaches(sink: Collected, clock: Clock) -> None:
-    pipeline = loggers.configure([sink], clock=clock)
+    pipeline = loggers.configure_logs([sink], clock=clock)
     for _ in range(5):
         loggers.get_logger().info("again")
     pipeline.close()

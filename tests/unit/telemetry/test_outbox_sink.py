@@ -143,7 +143,7 @@ async def test_a_full_disk_is_reported_once_and_only_loses_messages(
 ) -> None:
     sink = OutboxSink(Outbox(tmp_path, here))
     before = logging.getLogger().level
-    logs = loggers.configure([sink], clock=trio.current_time)
+    logs = loggers.configure_logs([sink], clock=trio.current_time)
     try:
         loggers.get_logger().info("a")
         with monkeypatch.context() as patch:

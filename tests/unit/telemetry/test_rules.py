@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.document.machine import decode
-from telemetry.logs.rules import Rules, compile_pattern, from_document
+from schema.document.machine import decode_document
+from telemetry.logs.rules import Rules, compile_pattern, rules_of_document
 
 
 def rules(text: str, *, debug: bool = False) -> tuple[Rules, list[str]]:
-    document = decode(text.encode()).document
+    document = decode_document(text.encode()).document
     assert document is not None
-    result, warnings = from_document(document, debug=debug)
+    result, warnings = rules_of_document(document, debug=debug)
     return result, [str(warning) for warning in warnings]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from runtime.engine.views.messages import LogEntry
 from runtime.server.robot.logs import forward
-from schema.document.machine import MachineDocument, decode
+from schema.document.machine import MachineDocument, decode_document
 from schema.names import ResourceName
-from telemetry.logs import loggers, names
+from telemetry.logs import logger_names, loggers
 from telemetry.logs.loggers import Logs
 
 MOTOR = "rdk:component:motor/left"
@@ -22,18 +22,18 @@ GIZMO = "acme:component:gizmo/one"
 MOTION = "rdk:service:motion/builtin"
 
 LOGGERS = {
-    "motor": names.of_resource(ResourceName.parse(MOTOR)),
-    "motor/x": f"{names.of_resource(MOTOR)}.driver",
-    "arm": names.of_resource(ARM),
-    "gizmo": names.of_resource(GIZMO),
-    "motion": names.of_resource(MOTION),
-    "module": names.of_module("weather"),
-    "module's output": names.of_module("weather") + names.STDOUT_SUFFIX,
-    "module's errors": names.of_module("weather") + names.STDERR_SUFFIX,
-    "other module": names.of_module("weather-2"),
-    "job": names.of_job("nightly"),
-    "config": names.CONFIG,
-    "root": names.ROOT,
+    "motor": logger_names.of_resource(ResourceName.parse(MOTOR)),
+    "motor/x": f"{logger_names.of_resource(MOTOR)}.driver",
+    "arm": logger_names.of_resource(ARM),
+    "gizmo": logger_names.of_resource(GIZMO),
+    "motion": logger_names.of_resource(MOTION),
+    "module": logger_names.of_module("weather"),
+    "module's output": logger_names.of_module("weather") + logger_names.STDOUT_SUFFIX,
+    "module's errors": logger_names.of_module("weather") + logger_names.STDERR_SUFFIX,
+    "other module": logger_names.of_module("weather-2"),
+    "job": logger_names.of_job("nightly"),
+    "config": logger_names.CONFIG,
+    "root": logger_names.ROOT,
     "library": "some.library",
 }
 """Loggers of this machine; messages of modules have other names, see SENT."""
@@ -54,14 +54,14 @@ COMPONENTS = {"motor", "motor/x", "arm", "gizmo", "weather's sensor"}
 @pytest.fixture
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = loggers.configure()
+    pipeline = loggers.configure_logs()
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
 
 
 def document(**parts: Any) -> MachineDocument:
-    decoded = decode(json.dumps(parts).encode())
+    decoded = decode_document(json.dumps(parts).encode())
     assert decoded.document is not None
     assert decoded.problems == ()
     return decoded.document
@@ -203,11 +203,13 @@ class Clock:
         ([0, 1, 2, 3, 10, 11, 12, 13], "SSSNSSSN"),
     ],
 )
-@pytest.mark.parametrize("logger", ["rdk.config", names.of_resource(MOTOR), names.of_module("weather") + ".StdOut"])
+@pytest.mark.parametrize(
+    "logger", ["rdk.config", logger_names.of_resource(MOTOR), logger_names.of_module("weather") + ".StdOut"]
+)
 def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
     clock = Clock()
     before = logging.getLogger().level
-    logs = loggers.configure(clock=clock)
+    logs = loggers.configure_logs(clock=clock)
     try:
         seen = ""
         for time in times:
@@ -232,7 +234,7 @@ def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
 def test_repeated_and_distinct_messages(what: str, shown: int) -> None:
     """Eight messages, of two kinds if they differ in a relevant field: three of each are output."""
     before = logging.getLogger().level
-    logs = loggers.configure(clock=Clock())
+    logs = loggers.configure_logs(clock=Clock())
     logs.apply(document(**rule("rdk.debugged"), disable_log_deduplication=what == "switched off"))
     since = logs.ring.last
     try:
@@ -249,9 +251,9 @@ def test_repeated_and_distinct_messages(what: str, shown: int) -> None:
             else:
                 name = {
                     "a debug message": "rdk.debugged",
-                    "a module's errors": names.of_module("weather") + ".StdErr",
-                    "a job": names.of_job("nightly"),
-                    "activity": names.ACTIVITY,
+                    "a module's errors": logger_names.of_module("weather") + ".StdErr",
+                    "a job": logger_names.of_job("nightly"),
+                    "activity": logger_names.ACTIVITY,
                     "switched off": "rdk.a",
                 }[what]
                 loggers.get_logger(name).log(logging.DEBUG if "debug" in what else logging.INFO, "again")

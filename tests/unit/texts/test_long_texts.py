@@ -19,8 +19,8 @@ from runtime.server.robot.logs import MAX_LOGGER, forward
 from schema.decoding.report import did_you_mean, shown
 from schema.errors import MachineError
 from schema.secrets import MASK, Masker, mask_text, secrets_of, shortened
-from telemetry.logs.loggers import MAX_MESSAGE, Logs, configure
-from telemetry.logs.rules import Rules, compile_pattern, matches
+from telemetry.logs.loggers import MAX_MESSAGE, Logs, configure_logs
+from telemetry.logs.rules import Rules, compile_pattern, pattern_matches
 
 MOST = 0.02  # seconds of processor time on an event loop
 N = 1_000_000
@@ -47,7 +47,7 @@ def only_ours() -> Iterator[Logs]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()
-    logs = configure()
+    logs = configure_logs()
     try:
         yield logs
     finally:
@@ -150,5 +150,5 @@ def test_texts_are_kept_up_to_the_limit_and_marked_beyond_it() -> None:
 
 def test_no_filter_of_a_log_page_keeps_the_event_loop() -> None:
     pattern = compile_pattern("(" + "a*" * 100 + ")*b")
-    quickly(lambda: matches(pattern, ["a" * 250] * 20))
-    assert not matches(pattern, ["a" * 250])
+    quickly(lambda: pattern_matches(pattern, ["a" * 250] * 20))
+    assert not pattern_matches(pattern, ["a" * 250])

@@ -8,7 +8,7 @@ import pytest
 
 from catalogue.check import check
 from catalogue.models import builtin
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from training.deployment import with_model
 
 
@@ -66,6 +66,6 @@ def test_the_result_is_a_valid_configuration(package: str) -> None:
     assert all(name.isascii() and len(name) <= 60 for name in names(document, "services"))
     import json
 
-    decoded = decode(json.dumps(with_model({}, "acme/parts", "1")).encode())
+    decoded = decode_document(json.dumps(with_model({}, "acme/parts", "1")).encode())
     assert decoded.problems == ()
     assert check(decoded, builtin(), frozenset()).problems == ()

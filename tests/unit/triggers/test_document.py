@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.triggers.make import HOOK, SECRET, conditional, data, raw, trigger
-from triggers.document import decode, examine, signing_keys, split_method
+from triggers.document import decode, examine_triggers, signing_keys, split_method
 
 ONLINE = {"type": "part_online"}
 
@@ -32,7 +32,7 @@ def test_everything_that_a_trigger_can_hold() -> None:
         notes="Ask Ann.",
         secret=SECRET,
     )
-    result = examine([entry])
+    result = examine_triggers([entry])
     assert (result.problems, result.warnings) == ((), ())
     first = result.triggers[0]
     assert first.event.conditional is not None
@@ -60,7 +60,7 @@ def test_secrets_are_not_in_what_is_printed() -> None:
     ],
 )
 def test_every_type_of_event(event: Any) -> None:
-    assert examine([raw(event)]).problems == ()
+    assert examine_triggers([raw(event)]).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_every_type_of_event(event: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_has_its_path_and_a_remedy_and_stops_no_other(entry: Any, path: str, words: str) -> None:
-    result = examine([entry, raw(ONLINE, name="good")])
+    result = examine_triggers([entry, raw(ONLINE, name="good")])
     assert [item.name for item in result.triggers] == ["good"]
     text = str(result.problems[0])
     assert result.problems[0].path.startswith("triggers.0")
@@ -126,33 +126,33 @@ def test_a_mistake_has_its_path_and_a_remedy_and_stops_no_other(entry: Any, path
 
 
 def test_all_mistakes_are_reported() -> None:
-    problems = examine(
+    problems = examine_triggers(
         [raw({"type": "x"}, {"type": "webhook", "value": "x", "secret": "y"}, {"type": "email"})]
     ).problems
     assert len(problems) == 4
 
 
 def test_two_of_one_name_are_both_unusable() -> None:
-    result = examine([raw(ONLINE), raw(ONLINE), raw(ONLINE, name="u")])
+    result = examine_triggers([raw(ONLINE), raw(ONLINE), raw(ONLINE, name="u")])
     assert [item.name for item in result.triggers] == ["u"]
     assert [problem.path for problem in result.problems] == ["triggers.0.name", "triggers.1.name"]
 
 
 @pytest.mark.parametrize("wrong", [None, {}, "x", 5, b"x"])
 def test_values_that_are_not_lists(wrong: Any) -> None:
-    result = examine(wrong)
+    result = examine_triggers(wrong)
     assert not result.triggers
     assert result.problems[0].path == "triggers"
 
 
 def test_too_many_triggers() -> None:
-    result = examine([raw(ONLINE, name=str(index)) for index in range(201)])
+    result = examine_triggers([raw(ONLINE, name=str(index)) for index in range(201)])
     assert len(result.triggers) == 200
     assert "201 triggers" in str(result.problems[0])
 
 
 def test_triggers_without_effect_cause_a_warning() -> None:
-    result = examine([
+    result = examine_triggers([
         raw({**ONLINE, "log_levels": ["error"]}, {**HOOK, "seconds_between_notifications": 5}, colour="red"),
         raw(ONLINE, {"type": "push", "application": "x"}, name="u"),
     ])  # fmt: skip
@@ -172,7 +172,7 @@ def test_a_condition_nested_without_end_is_refused() -> None:
         deep = {"a": deep}
     for value in (deep, {"x": [deep]}):
         for operator in ("eq", "gt", "regex"):
-            result = examine([eval_of(operator, value)])
+            result = examine_triggers([eval_of(operator, value)])
             assert not result.triggers
             assert "levels deep" in str(result.problems[0])
 

@@ -16,7 +16,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.limits import FORM
 from cloud.web.common.site import author_of, body_of, render, status_of
-from rpc.access.login import TOKEN
+from rpc.access.login import TOKEN_PATH
 from rpc.pages.arrangement import arrangement_of
 from schema.errors import MachineError
 
@@ -30,7 +30,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         props = {
             "name": part.machine,
             "part": part.id,
-            "token": TOKEN,
+            "token": TOKEN_PATH,
             "webrtc": True,
             "resource_pages": False,
             "cards": cards,

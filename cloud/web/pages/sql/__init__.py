@@ -30,7 +30,7 @@ from cloud.web.common.site import author_of, body_of, fields, render, status_of
 from cloud.web.pages.sql import saved
 from cloud.web.pages.sql.answers import StreamedAnswer, as_json, error_of
 from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless
+from schema.spreadsheet import harmless_cell
 
 SHOWN: Final = 500  # rows of the page; a file has all
 EMBEDDED: Final = 256 * 1024  # bytes of rows that the page has for its script, which asks for larger answers itself
@@ -169,10 +169,10 @@ def _shown(answer: QueryAnswer) -> tuple[list[str], list[list[str]], str]:
 def _as_csv(answer: QueryAnswer) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
-    writer.writerow(harmless(name) for name, _ in answer.columns)
+    writer.writerow(harmless_cell(name) for name, _ in answer.columns)
     for row in answer.rows:
         values = decode(row).values()
-        writer.writerow(harmless(_text(value)) if isinstance(value, str) else _text(value) for value in values)
+        writer.writerow(harmless_cell(_text(value)) if isinstance(value, str) else _text(value) for value in values)
     return buffer.getvalue().encode()
 
 

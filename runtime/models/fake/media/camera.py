@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from catalogue.fake.media.camera import FakeCameraConfig
-from hal.sim.bench.picture import render
+from hal.sim.bench.picture import render_bench
 from runtime.engine.components.media.camera import (
     Camera,
     CameraProperties,
@@ -52,7 +52,7 @@ class FakeCamera(SimulatedResource, Camera):
         data = self._first_image
         if data is None or config.animated:
             buffer = io.BytesIO()
-            render(self.world, *config.size).save(buffer, config.format, quality=JPEG_QUALITY)
+            render_bench(self.world, *config.size).save(buffer, config.format, quality=JPEG_QUALITY)
             data = self._first_image = buffer.getvalue()
         return Images([Image(data, f"image/{config.format}", SOURCE)], stamp)
 
@@ -70,7 +70,7 @@ class FakeCamera(SimulatedResource, Camera):
         await self.access()
         lens = self._intrinsics()
         step = max(1, max(lens.width_px, lens.height_px) // GRID)
-        pixels = memoryview(render(self.world, lens.width_px, lens.height_px).tobytes())
+        pixels = memoryview(render_bench(self.world, lens.width_px, lens.height_px).tobytes())
         points = bytearray()
         for v in range(0, lens.height_px, step):
             for u in range(0, lens.width_px, step):

@@ -15,7 +15,7 @@ import msgspec
 from runtime.engine.planning.remote_names import name_here
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.methods import Method, find
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.decoding.report import join
 from schema.document.machine import MachineDocument
 from schema.document.remotes import Remote
@@ -141,7 +141,7 @@ def _parsed(item: Any, path: str, resource: ResourceName | None, remote: Remote 
     try:
         if not isinstance(item, Mapping):
             raise ConfigError(path, "is not an object", value=item, remedy="write an object with 'method'")
-        setting, _ = decode(CaptureMethod, item, path=path)
+        setting, _ = decode_attributes(CaptureMethod, item, path=path)
         remote_name = resource or ResourceName.parse(setting.name, path=join(path, "name"))
         local_name = remote_name if remote is None else name_here(remote_name, remote.name, remote.prefix)
         key = f"{local_name} {setting.method}{_key_suffix(setting.additional_params)}"

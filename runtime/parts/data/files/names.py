@@ -16,7 +16,7 @@ FAILED: Final = "failed"  # folder below the capture folder for damaged and refu
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def safe(text: str) -> str:
+def safe_part(text: str) -> str:
     """Convert a name to one part of a path: special characters become underscores, as in the published layout."""
     cleaned = "".join("_" if char in ':/\\"*?<>|' or ord(char) < 32 else char for char in text)
     return cleaned if cleaned.strip(".") else "_" * max(1, len(cleaned))
@@ -24,10 +24,10 @@ def safe(text: str) -> str:
 
 def folder_of(component_type: str, component_name: str, method: str) -> PurePath:
     """Return the folder for readings of a method, relative to the capture folder."""
-    return PurePath(safe(component_type), safe(component_name), safe(method))
+    return PurePath(safe_part(component_type), safe_part(component_name), safe_part(method))
 
 
 def stem_of(microseconds: int) -> str:
     """Return a file name without suffix for a time in microseconds since 1970."""
     moment = _EPOCH + timedelta(microseconds=microseconds)
-    return safe(moment.isoformat(timespec="microseconds").replace("+00:00", "Z"))
+    return safe_part(moment.isoformat(timespec="microseconds").replace("+00:00", "Z"))

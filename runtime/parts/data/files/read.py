@@ -37,7 +37,7 @@ class Content:
         return self.damage is not None and self.damage.cut
 
 
-def read(path: Path) -> Content:
+def read_capture_file(path: Path) -> Content:
     """Read a file up to its end or the first damage. Raises OSError if it cannot be read at all."""
     return parse(path, path.read_bytes())
 

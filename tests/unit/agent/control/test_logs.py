@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from agent.control.logs import apply_to_logs
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 from schema.document.cloud import Cloud
-from telemetry.logs.loggers import Logs, configure, get_logger
+from telemetry.logs.loggers import Logs, configure_logs, get_logger
 from telemetry.logs.ring import LogRing
 
 SECRETS = ("secret-of-the-part", "hotspot-password", "value-of-a-variable", "psk-of-the-office")
@@ -19,14 +19,14 @@ SECRETS = ("secret-of-the-part", "hotspot-password", "value-of-a-variable", "psk
 @pytest.fixture
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = configure(ring=LogRing())
+    pipeline = configure_logs(ring=LogRing())
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
 
 
 def apply(logs: Logs, document: object, *, debug: bool = False) -> None:
-    settings, problems = read(None, document)
+    settings, problems = read_settings(None, document)
     assert problems == ()
     apply_to_logs(logs, settings, Cloud(id="p1", app_address="https://cloud.example", secret=SECRETS[0]), debug=debug)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.diagnosis import bundle
-from agent.diagnosis.bundle import contents, write
+from agent.diagnosis.bundle import bundle_contents, write_bundle
 from agent.diagnosis.checks import Device
 from agent.layout import Layout
 from tests.unit.agent.diagnosis.test_checks import install
@@ -49,7 +49,7 @@ def test_no_secret_is_in_the_archive(device: Device, tmp_path: Path, monkeypatch
     monkeypatch.setattr(bundle, "output", log)
     path = tmp_path / "bundle.tar.gz"
     status = json.dumps({"error": f"cannot sign in with {SECRETS[1]}"}).encode()
-    count = write(path, contents(device, f"checks {SECRETS[0]}", status))
+    count = write_bundle(path, bundle_contents(device, f"checks {SECRETS[0]}", status))
     with tarfile.open(path) as archive:
         texts = {member.name: archive.extractfile(member).read().decode() for member in archive.getmembers()}  # type: ignore[union-attr]
     assert len(texts) == count > 15
@@ -65,10 +65,10 @@ def test_no_secret_is_in_the_archive(device: Device, tmp_path: Path, monkeypatch
 
 def test_only_the_owner_can_read_the_archive_and_a_file_is_never_replaced(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "bundle.tar.gz"
-    write(path, iter([("a", b"b")]))
+    write_bundle(path, iter([("a", b"b")]))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(FileExistsError):
-        write(path, iter([("a", b"b")]))
+        write_bundle(path, iter([("a", b"b")]))
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
@@ -77,13 +77,13 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        write(tmp_path / "bundle.tar.gz", broken())  # type: ignore[arg-type]
+        write_bundle(tmp_path / "bundle.tar.gz", broken())  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_long_text_is_shortened_to_its_end(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "MAX_TEXT", 100)
-    texts = dict(contents(device, "x" * 1000 + "end", None))
+    texts = dict(bundle_contents(device, "x" * 1000 + "end", None))
     assert texts["checks.txt"] == b"x" * 97 + b"end"
 
 
@@ -91,11 +91,11 @@ def test_a_device_with_nothing(tmp_path: Path) -> None:
     device = Device(
         Layout(tmp_path / "no", tmp_path / "run"), tmp_path / "no.json", tmp_path / "no2.json", systemd=False
     )
-    texts = dict(contents(device, "checks", None))
+    texts = dict(bundle_contents(device, "checks", None))
     assert "checks.txt" in texts
     assert "state/machine-agent.json" not in texts
 
 
 def test_a_damaged_record_is_named_but_not_included(device: Device) -> None:
     device.layout.record("machine-agent").write_bytes(b'{"secret": "' + SECRETS[4].encode())
-    assert dict(contents(device, "", None))["state/machine-agent.json"] == b"the record is damaged\n"
+    assert dict(bundle_contents(device, "", None))["state/machine-agent.json"] == b"the record is damaged\n"

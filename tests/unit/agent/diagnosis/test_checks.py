@@ -15,7 +15,7 @@ import trio
 from agent.diagnosis import checks, facts
 from agent.diagnosis.checks import CHECKS, Device, run_checks
 from agent.diagnosis.facts import Radio, Space, Unit
-from agent.diagnosis.finding import Finding, Level, table
+from agent.diagnosis.finding import Finding, Level, findings_table
 from agent.layout import PROGRAMS, Layout
 from agent.update import store
 from agent.update.record import Record, Release, Slots
@@ -258,5 +258,5 @@ def test_the_space_of_a_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
 
 
 def test_remedies_are_below_their_findings() -> None:
-    text = table([Finding("disk", Level.FAIL, "full", "free some space"), Finding("clock", Level.PASS, "ok")])
+    text = findings_table([Finding("disk", Level.FAIL, "full", "free some space"), Finding("clock", Level.PASS, "ok")])
     assert text == "fail    disk   full\n               -> free some space\npass    clock  ok\n"

@@ -17,7 +17,7 @@ import trio
 from agent.hooks import moments, run
 from agent.hooks.moments import LIMITS, MAX_TEXT, Answer, Change, Moment, environment
 from agent.hooks.run import MAX_LINES, WAITING, Hooks
-from support.watched import follow
+from support.watched import follow_files
 
 CHANGE = Change("machine-server", "1.0.0", "1.1.0")
 MOMENT = Moment.BEFORE_SWITCH
@@ -60,7 +60,7 @@ async def appears(path: Path) -> None:
     exists = trio.Event()
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow, [path], lambda: path.exists() and exists.set(), lambda *_: None)
+            nursery.start_soon(follow_files, [path], lambda: path.exists() and exists.set(), lambda *_: None)
             await exists.wait()
             nursery.cancel_scope.cancel()
 

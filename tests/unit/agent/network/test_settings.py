@@ -10,14 +10,14 @@ import pytest
 from agent.network.settings import MAX_ENTERED, entered, network_settings, networks_of, unique
 from netmgr.model.network import Enterprise, Network, Open, Personal, StaticAddress
 from netmgr.model.settings import Settings as NetworkSettings
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 
 PEAP = {"method": "peap", "identity": "robot", "password": "secret!!", "server_name": "radius.example"}
 WIFI = Network(label="home", kind="wifi", source="cloud", ssid=b"home")
 
 
 def settings_of(document: dict[str, Any], *, is_pi: bool = False) -> NetworkSettings:
-    settings, problems = read(None, document)
+    settings, problems = read_settings(None, document)
     assert problems == ()
     networks = networks_of(settings.additional_networks)
     return network_settings(settings, networks, (), (), hostname="Rover", password="generated", is_pi=is_pi)
@@ -117,7 +117,7 @@ def test_networks() -> None:
 )
 def test_an_invalid_network_is_reported_and_left_out(change: dict[str, Any], path: str, text: str) -> None:
     documents = {"bad": {"type": "wifi", "ssid": "bad", **change}, "good": {"type": "wifi", "ssid": "good"}}
-    settings, problems = read(None, {"additional_networks": documents})
+    settings, problems = read_settings(None, {"additional_networks": documents})
     assert list(settings.additional_networks) == ["good"]
     (problem,) = problems
     assert problem.path == f"agent.additional_networks.bad.{path}"
@@ -128,7 +128,9 @@ def test_an_invalid_network_is_reported_and_left_out(change: dict[str, Any], pat
 
 @pytest.mark.parametrize("label", ["", "x" * 65, "a\nb"])
 def test_an_invalid_label_is_reported(label: str) -> None:
-    settings, problems = read(None, {"additional_networks": {label: {"type": "wired"}, "good": {"type": "wired"}}})
+    settings, problems = read_settings(
+        None, {"additional_networks": {label: {"type": "wired"}, "good": {"type": "wired"}}}
+    )
     assert list(settings.additional_networks) == ["good"]
     assert "1 to 64 printable characters" in problems[0].remedy
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agent.app import network_problems
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 
 
 def paths(section: dict[str, Any]) -> list[str]:
-    return [problem.path for problem in network_problems(read(None, section)[0])]
+    return [problem.path for problem in network_problems(read_settings(None, section)[0])]
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ def paths(section: dict[str, Any]) -> list[str]:
 )
 def test_a_section_that_is_ignored_is_a_problem(section: dict[str, Any], expected: list[str]) -> None:
     assert paths(section) == expected
-    for problem in network_problems(read(None, section)[0]):
+    for problem in network_problems(read_settings(None, section)[0]):
         assert "--install" in problem.remedy

@@ -18,7 +18,7 @@ from agent.layout import AGENT, SERVER, Layout
 from agent.supervise.state import Exit, Process, died
 from agent.supervise.systemd import SystemdBackend, parse
 from agent.supervise.units import agent_unit, environment_file, files_of, server_environment, server_unit
-from schema.agent.reading import read
+from schema.agent.reading import read_settings
 from schema.errors import MachineError
 
 CREDENTIALS = Path("/etc/machine.json")
@@ -82,7 +82,7 @@ def test_the_file_of_the_environment_holds_every_value() -> None:
 
 @given(st.dictionaries(st.text("AZaz_09-= é\n\0", max_size=4), st.text(max_size=20), max_size=3))
 def test_every_environment_that_the_settings_accept_can_be_stored(variables: dict[str, str]) -> None:
-    settings, problems = read(None, {"advanced_settings": {"viam_server_env": variables}})
+    settings, problems = read_settings(None, {"advanced_settings": {"viam_server_env": variables}})
     accepted = settings.advanced_settings.viam_server_env
     assert accepted == ({} if problems else variables)
     words = shlex.split(environment_file(accepted).replace("\\$", "$").replace("\\`", "`"))
@@ -90,7 +90,7 @@ def test_every_environment_that_the_settings_accept_can_be_stored(variables: dic
 
 
 def test_a_variable_with_which_no_shell_script_can_run_is_refused() -> None:
-    settings, (problem,) = read(None, {"advanced_settings": {"viam_server_env": {"OPTIND": "x"}}})
+    settings, (problem,) = read_settings(None, {"advanced_settings": {"viam_server_env": {"OPTIND": "x"}}})
     assert settings.advanced_settings.viam_server_env == {}
     assert problem.path == "agent.advanced_settings.viam_server_env"
     assert "not OPTIND" in problem.remedy + problem.reason

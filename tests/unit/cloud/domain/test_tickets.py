@@ -14,7 +14,7 @@ from cloud.domain.permissions.authentication import CloudAuthenticator
 from cloud.server.memory import MemoryCloud
 from rpc.access.auth import of_pages
 from rpc.access.credential_types import PART_SECRET
-from rpc.access.tickets import MAX_WAITING, Ticket
+from rpc.access.tickets import MAX_WAITING_TICKETS, Ticket
 from rpc.carrier import Peer
 from tests.unit.cloud.replicas import replica
 
@@ -67,7 +67,7 @@ async def test_machines_make_no_tickets(cloud: MemoryCloud, machine: str) -> Non
 
 async def test_tickets_of_one_key_are_limited_and_expire(cloud: MemoryCloud) -> None:
     store = cloud.cloud.store
-    for number in range(MAX_WAITING):
+    for number in range(MAX_WAITING_TICKETS):
         ticket = Ticket(f"digest {number}", "key", "fingerprint", 100 + number)
         await store.write(lambda sql, ticket=ticket: credentials.keep_ticket(sql, ticket, 0))
     more = Ticket("one more", "key", "fingerprint", 300)
@@ -75,6 +75,6 @@ async def test_tickets_of_one_key_are_limited_and_expire(cloud: MemoryCloud) -> 
         await store.write(lambda sql: credentials.keep_ticket(sql, more, 99))
     await store.write(lambda sql: credentials.keep_ticket(sql, more, 100))  # the oldest has expired
     ended = datetime.fromtimestamp(200, UTC)
-    assert await store.write(lambda sql: credentials.expire(sql, ended)) == MAX_WAITING - 1
+    assert await store.write(lambda sql: credentials.expire(sql, ended)) == MAX_WAITING_TICKETS - 1
     assert await store.write(lambda sql: credentials.take_ticket(sql, "digest 5")) is None
     assert await store.write(lambda sql: credentials.take_ticket(sql, "one more")) == more

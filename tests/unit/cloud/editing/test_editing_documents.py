@@ -19,7 +19,7 @@ from cloud.editing.documents import model_named, outline, required, with_resourc
 from cloud.editing.findings import findings
 from cloud.editing.merging import ABSENT, merged, same
 from cloud.editing.review import review
-from schema.document.machine import KEYS, decode_value
+from schema.document.machine import KEYS, decode_document_value
 from schema.errors import MachineError
 
 ROOT = Path(__file__).parents[4]
@@ -125,7 +125,7 @@ def test_published_examples_have_no_errors(document: Any) -> None:
     wrong = [
         finding.text
         for finding in findings(json.dumps(document), EditingContext(), partial=True)  # may be part of a configuration
-        if finding.severity == "error" and decode_value(document).problems == ()
+        if finding.severity == "error" and decode_document_value(document).problems == ()
     ]
     assert wrong == []
 

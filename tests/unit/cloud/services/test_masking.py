@@ -30,7 +30,7 @@ from cloud.services.target import SERVICES
 from cloud.values.author import KEY, PART, Author
 from cloud.web.app import application
 from cloud.web.views import editor
-from schema.document.machine import decode_value
+from schema.document.machine import decode_document_value
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker, masks_in
 from tests.unit.cloud.pages import post, signed_in
@@ -156,7 +156,7 @@ def quiet(what: str, text: str) -> None:
 @given(documents(), documents())
 def test_descriptions_of_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
     quiet("the difference", repr(review(old, new)))
-    decoded = decode_value(new)
+    decoded = decode_document_value(new)
     quiet("problems", " ".join(str(item) for item in (*decoded.problems, *decoded.warnings)))
     result = audit.loggable(
         {"config": new, "robot_config_json": json.dumps(new), "value": json.dumps(new), "data": new}

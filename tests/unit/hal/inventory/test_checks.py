@@ -11,10 +11,10 @@ from hal.boards.catalogue import named
 from hal.boards.definition import BoardDefinition
 from hal.inventory.access import User
 from hal.inventory.buses import i2c_adapters, spi_places
-from hal.inventory.checks import config_settings, problems
+from hal.inventory.checks import config_settings, hardware_problems
 from hal.inventory.findings import Board, Inventory, Problem
 from hal.inventory.gpio import gpio_chips
-from hal.inventory.rules import INSTALLED, State, groups, shipped, state
+from hal.inventory.rules import INSTALLED_RULES, State, rule_groups, shipped_rules, state
 from hal.inventory.usb import serial_findings, usb_devices
 from tests.unit.hal.inventory.computer import Computer
 
@@ -38,17 +38,18 @@ def inventory_of(computer: Computer) -> Inventory:
 
 def check(computer: Computer, board: BoardDefinition = PC, user: User = ROOT_USER) -> dict[str, Problem]:
     return {
-        problem.subject: problem for problem in problems(inventory_of(computer), board, root=computer.root, user=user)
+        problem.subject: problem
+        for problem in hardware_problems(inventory_of(computer), board, root=computer.root, user=user)
     }
 
 
 @pytest.fixture
 def ready(computer: Computer) -> Computer:
     """Return a computer with all our rules and groups installed and udev running."""
-    for rules in shipped():
-        (computer.root / INSTALLED).mkdir(parents=True, exist_ok=True)
-        shutil.copy(rules, computer.root / INSTALLED / rules.name)
-    computer.write("etc/group", "".join(f"{group}:x:{90 + number}:\n" for number, group in enumerate(groups())))
+    for rules in shipped_rules():
+        (computer.root / INSTALLED_RULES).mkdir(parents=True, exist_ok=True)
+        shutil.copy(rules, computer.root / INSTALLED_RULES / rules.name)
+    computer.write("etc/group", "".join(f"{group}:x:{90 + number}:\n" for number, group in enumerate(rule_groups())))
     computer.write("run/udev/control")
     return computer
 
@@ -62,7 +63,7 @@ def test_nothing_is_wrong_with_a_computer_that_is_ready(ready: Computer) -> None
 
 
 def test_rules_that_are_not_installed(ready: Computer) -> None:
-    (ready.root / INSTALLED / "70-machine.rules").unlink()
+    (ready.root / INSTALLED_RULES / "70-machine.rules").unlink()
     problem = check(ready)["udev rules 70-machine.rules"]
     assert problem.remedy == "sudo machine hal install-rules"
     assert not problem.hint
@@ -71,13 +72,13 @@ def test_rules_that_are_not_installed(ready: Computer) -> None:
 
 
 def test_rules_of_another_version(ready: Computer) -> None:
-    ready.write(f"{INSTALLED}/70-machine.rules", "# older")
+    ready.write(f"{INSTALLED_RULES}/70-machine.rules", "# older")
     assert state(ready.root) is State.OLD
     assert check(ready)["udev rules 70-machine.rules"].reason == "another version is installed"
 
 
 def test_rules_of_a_package_count_too(ready: Computer) -> None:
-    (ready.root / INSTALLED / "70-machine.rules").rename(ready.write("usr/lib/udev/rules.d/70-machine.rules"))
+    (ready.root / INSTALLED_RULES / "70-machine.rules").rename(ready.write("usr/lib/udev/rules.d/70-machine.rules"))
     assert state(ready.root) is State.CURRENT
 
 
@@ -87,7 +88,7 @@ def test_groups_that_do_not_exist(ready: Computer) -> None:
 
 
 def test_the_rules_name_the_groups() -> None:
-    assert set(groups()) == {"gpio", "i2c", "spi", "dialout", "plugdev", "video", "input"}
+    assert set(rule_groups()) == {"gpio", "i2c", "spi", "dialout", "plugdev", "video", "input"}
 
 
 def test_i2c_without_nodes_needs_its_module(ready: Computer) -> None:
@@ -173,7 +174,7 @@ def test_a_console_on_the_headers_port(ready: Computer) -> None:
 
 def test_problems_of_the_scan_come_first(computer: Computer) -> None:
     said = Problem("/dev/i2c-1", "the scan failed", "check the wiring")
-    wrong = problems(Inventory(Board("x", "X"), problems=(said,)), PC, root=computer.root, user=ROOT_USER)
+    wrong = hardware_problems(Inventory(Board("x", "X"), problems=(said,)), PC, root=computer.root, user=ROOT_USER)
     assert wrong[0] is said
 
 
@@ -182,15 +183,15 @@ def test_a_bus_without_permission_is_reported_once(computer: Computer) -> None:
     (computer.root / "dev/i2c-1").chmod(0o600)
     denied = Problem("/dev/i2c-1 (bcm2835)", "the scan failed: Permission denied", "add the user to group i2c")
     looked = Inventory(Board("x", "X"), i2c=i2c_adapters(computer.root), problems=(denied,))
-    wrong = problems(looked, PC, root=computer.root, user=PI)
+    wrong = hardware_problems(looked, PC, root=computer.root, user=PI)
     assert [problem.subject for problem in wrong if "i2c-1" in problem.subject] == ["/dev/i2c-1"]
-    assert denied in problems(looked, PC, root=computer.root, user=ROOT_USER)
+    assert denied in hardware_problems(looked, PC, root=computer.root, user=ROOT_USER)
 
 
 def test_the_rules_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hal.inventory import rules
 
-    (checkout,) = shipped()
+    (checkout,) = shipped_rules()
     assert checkout.parent.name == "udev"
     site = tmp_path / "lib/python3/site-packages/hal/inventory"
     site.mkdir(parents=True)
@@ -203,8 +204,8 @@ def test_the_rules_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkey
             "sysconfig.get_path",
             lambda name, scheme="", prefix=prefix: str(tmp_path if bool(scheme) == bool(prefix) else tmp_path / "x"),
         )
-        assert shipped() == (tmp_path / "share/machine-runtime/udev/70-machine.rules",)
+        assert shipped_rules() == (tmp_path / "share/machine-runtime/udev/70-machine.rules",)
     monkeypatch.setattr("sysconfig.get_path", lambda name, scheme="": str(tmp_path / "x"))
-    assert shipped() == ()
+    assert shipped_rules() == ()
     shutil.copytree(tmp_path / "share/machine-runtime/udev", data)
-    assert shipped() == (data / "70-machine.rules",)
+    assert shipped_rules() == (data / "70-machine.rules",)

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from hal.boards.definition import BoardDefinition
 from hal.errors import Fault, HalError
 from hal.inventory.board import find_board
-from hal.inventory.scanning import SCAN_LIMIT, inventory
+from hal.inventory.scanning import SCAN_LIMIT, take_inventory
 from hal.ports.i2c import I2cBus
 from hal.reservations import Reservations
 from hal.sim import World
@@ -74,7 +74,7 @@ async def test_addresses_that_answer_with_what_may_be_there(
     computer.i2c(1, "bcm2835 (i2c@7e804000)")
     sim.bus("1").attach(0x48, Chip())
     sim.bus("1").attach(0x76, Chip())
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     (bus,) = result.i2c
     assert bus.scanned
     assert [device.address for device in bus.devices] == [0x48, 0x76]
@@ -92,7 +92,7 @@ async def test_addresses_used_by_a_kernel_driver_are_not_probed(
     for address, chip in ((0x68, kernels), (0x48, ours), (0x49, free)):
         sim.bus("1").attach(address, chip)
     with hardware.reservations.hold("rdk:component:sensor/t", "i2c-1 address 0x48"):
-        result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+        result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert [(device.address, device.driver) for device in result.i2c[0].devices] == [
         (0x48, "rdk:component:sensor/t"),
         (0x49, ""),
@@ -110,7 +110,7 @@ async def test_memories_are_read_and_nothing_is_ever_written(
     chips = {address: Chip() for address in range(0x08, 0x78)}
     for address, chip in chips.items():
         sim.bus("1").attach(address, chip)
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert len(result.i2c[0].devices) == len(chips)
     for address, chip in chips.items():
         assert chip.asked in ([b""], [1])
@@ -123,10 +123,10 @@ async def test_screens_are_not_asked_and_nothing_is_without_scan(
 ) -> None:
     for number, name in enumerate(("i915 gmbus dpb", "AMDGPU DM i2c hw bus 0", "fef04500.i2c", "NVIDIA i2c adapter 1")):
         computer.i2c(number, name)
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert [bus.scanned for bus in result.i2c] == [False] * 4
     computer.i2c(7, "bcm2835")
-    result = await inventory(hardware, scan=False, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, scan=False, root=computer.root)  # type: ignore[arg-type]
     assert not any(bus.scanned for bus in result.i2c)
     assert hardware.opened == []
 
@@ -138,7 +138,7 @@ async def test_a_stuck_bus_is_a_problem_and_the_others_are_looked_at(
     computer.i2c(2, "other")
     sim.bus("1").stall()
     sim.bus("2").attach(0x48, Chip())
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert [bus.scanned for bus in result.i2c] == [False, True]
     (problem,) = result.problems
     assert problem.subject == "/dev/i2c-1 (bcm2835)"
@@ -166,7 +166,7 @@ async def test_a_bus_that_never_answers_is_given_up(
     computer.i2c(1, "bcm2835")
     hardware.i2c = silent  # type: ignore[method-assign]
     began = trio.current_time()
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert trio.current_time() - began == pytest.approx(SCAN_LIMIT)
     assert "did not finish within" in result.problems[0].reason
 
@@ -179,13 +179,13 @@ async def test_an_adapter_that_may_not_be_opened_is_a_problem_with_a_remedy(
 
     computer.i2c(1, "bcm2835")
     hardware.i2c = refuse  # type: ignore[method-assign]
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert result.problems[0].remedy == "add the user to group i2c"
 
 
 async def test_the_simulated_family_has_the_buses_of_its_board(sim: SimHardware, autojump_clock: MockClock) -> None:
     sim.bus("1").attach(0x48, Chip())
-    result = await inventory(sim)  # type: ignore[arg-type]
+    result = await take_inventory(sim)  # type: ignore[arg-type]
     assert result.board.name == "raspberry-pi-4"
     assert {bus.path: [device.address for device in bus.devices] for bus in result.i2c} == {
         "/dev/i2c-1": [0x48],
@@ -202,7 +202,7 @@ async def test_a_chip_that_refuses_is_not_there(
 
     computer.i2c(1, "bcm2835")
     sim.bus("1").attach(0x48, Shy())
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     assert result.i2c[0].devices == ()
 
 
@@ -212,7 +212,7 @@ async def test_everything_becomes_json(computer: Computer, hardware: OnTree, aut
     computer.tty("ttyUSB0", interface, "usb-S")
     computer.gpio(0, "pinctrl-bcm2711", 58, "fe200000.gpio")
     computer.camera(0, "cam")
-    result = await inventory(hardware, root=computer.root)  # type: ignore[arg-type]
+    result = await take_inventory(hardware, root=computer.root)  # type: ignore[arg-type]
     data = json.loads(json.dumps(msgspec.to_builtins(result)))
     assert data["board"] == {
         "name": "raspberry-pi-4",

@@ -12,7 +12,7 @@ import trio
 
 from hal.errors import Fault, HalError
 from hal.inventory.serial_port import find_serial_port, is_stable, serial_ports
-from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial, ports
+from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial, serial_port_paths
 from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.sim.serial import serial_line
 
@@ -196,8 +196,8 @@ def test_the_ports_of_a_computer(computer: Path) -> None:
     assert values["/dev/ttyUSB1"].title == "FT232R"
     assert values["/dev/ttyACM0"].identity == SerialIdentity(0x1546, 0x01A8, "", 2)
     assert values["/dev/ttyAMA0"].identity is None
-    assert ports(computer) == [f"/dev/serial/by-id/{FTDI}", "/dev/ttyACM0", "/dev/ttyUSB0"]
-    assert ports(computer / "nowhere") == []
+    assert serial_port_paths(computer) == [f"/dev/serial/by-id/{FTDI}", "/dev/ttyACM0", "/dev/ttyUSB0"]
+    assert serial_port_paths(computer / "nowhere") == []
 
 
 def test_a_port_is_found_by_what_its_device_says(computer: Path) -> None:

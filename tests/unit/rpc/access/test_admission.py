@@ -13,7 +13,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 
 from rpc.access.admission import Admission, Ticket
 from rpc.access.credential_types import AUTHENTICATE
-from rpc.access.forwarded import Proxies, network
+from rpc.access.forwarded import Proxies, parse_network
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel
@@ -170,7 +170,7 @@ async def test_without_keys_an_address_gets_no_more_than_its_share() -> None:
 
 
 async def test_behind_a_proxy_the_client_that_it_names_counts() -> None:
-    places = Places(100, 3, Proxies((network("10.0.0.0/24"),)))
+    places = Places(100, 3, Proxies((parse_network("10.0.0.0/24"),)))
     tickets = [await places.enter("10.0.0.7") for _ in range(20)]
     assert not places.evicted
     for ticket in tickets[:5]:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpc.access.forwarded import FIELD, Proxies, behind, network
+from rpc.access.forwarded import FIELD, Proxies, behind_proxies, parse_network
 from rpc.carrier import Peer
 
-PROXIES = Proxies((network("10.0.0.0/24"), network("127.0.0.1"), network("fd00::/8")))
+PROXIES = Proxies((parse_network("10.0.0.0/24"), parse_network("127.0.0.1"), parse_network("fd00::/8")))
 
 # peer address, values of the forwarding fields, expected client address
 SEEN: list[tuple[str, list[str], str]] = [
@@ -82,7 +82,7 @@ def test_headers_of_a_client_do_not_change_its_address(value: str, address: str)
 @pytest.mark.parametrize("text", ["", "proxy.example", "10.0.0.7/24", "10.0.0.0/33", "10.0.0", "10.0.0.7:80"])
 def test_invalid_networks_are_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"such as 10\.0\.0\.7") as caught:
-        network(text)
+        parse_network(text)
     assert text in str(caught.value)
 
 
@@ -96,8 +96,8 @@ async def test_a_page_sees_the_client() -> None:
         raise AssertionError
 
     scope = {"type": "http", "client": ("10.0.0.7", 5), "headers": [(b"x-forwarded-for", b"192.0.2.1")]}
-    for inner in (behind(PROXIES, app), behind(Proxies(), app)):
+    for inner in (behind_proxies(PROXIES, app), behind_proxies(Proxies(), app)):
         await inner(scope, nothing, nothing)
     assert seen == [("192.0.2.1", 0), ("10.0.0.7", 5)]
     assert scope["client"] == ("10.0.0.7", 5)
-    assert behind(Proxies(), app) is app
+    assert behind_proxies(Proxies(), app) is app

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from rpc.access.auth import Authenticator, Credential
 from rpc.access.credential_types import API_KEY
 from rpc.access.guard import Guard, identity_of
-from rpc.access.login import CALLS, TOKEN, LoginTexts, local_target
+from rpc.access.login import CALLS, TOKEN_PATH, LoginTexts, local_target
 from rpc.access.tokens import Signer
 from tests.unit.rpc.http1.support import PEER, serving
 
@@ -290,7 +290,7 @@ async def test_a_script_of_a_page_gets_a_token_for_calls_that_ends_with_the_sess
         body = urlencode({"id": "id", "key": "the-key", "next": "/"}).encode()
         done = await client.request("POST", "/login", [own], body)
         session = ("cookie", done.headers["set-cookie"].partition(";")[0])
-        answer = await client.request("POST", TOKEN, [own, session])
+        answer = await client.request("POST", TOKEN_PATH, [own, session])
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
         answered = json.loads(answer.body)
         assert answered["seconds"] == CALLS
@@ -299,13 +299,13 @@ async def test_a_script_of_a_page_gets_a_token_for_calls_that_ends_with_the_sess
         assert caller is not None
         assert caller.entity == "id"
         # not to other sites, not by reading, not without a session, not for a token of a program
-        assert (await client.request("POST", TOKEN, [("origin", "http://evil.example"), session])).status == 403
-        assert (await client.request("GET", TOKEN, [session])).status == 405
-        assert (await client.request("POST", TOKEN, [own])).status == 401
+        assert (await client.request("POST", TOKEN_PATH, [("origin", "http://evil.example"), session])).status == 403
+        assert (await client.request("GET", TOKEN_PATH, [session])).status == 405
+        assert (await client.request("POST", TOKEN_PATH, [own])).status == 401
         program = gate.authenticate("id", API_KEY, "the-key", peer=PEER)
-        assert (await client.request("POST", TOKEN, [own, ("authorization", f"Bearer {program}")])).status == 401
+        assert (await client.request("POST", TOKEN_PATH, [own, ("authorization", f"Bearer {program}")])).status == 401
         bearer = ("authorization", f"Bearer {answered['token']}")
-        assert (await client.request("POST", TOKEN, [own, bearer])).status == 401  # it cannot extend itself
+        assert (await client.request("POST", TOKEN_PATH, [own, bearer])).status == 401  # it cannot extend itself
         # it ends with the session
         await client.request("POST", "/logout", [own, session])
         with pytest.raises(GRPCError):

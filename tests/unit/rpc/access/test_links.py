@@ -15,7 +15,7 @@ from rpc.access.auth import Authenticator, Credential, of_pages
 from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.access.guard import Guard
 from rpc.access.login import SESSION
-from rpc.access.tickets import LIFE, MAX_WAITING, Ticket, Tickets, link_with, ticket_in
+from rpc.access.tickets import MAX_WAITING_TICKETS, TICKET_LIFE, Ticket, Tickets, link_with, ticket_in
 from rpc.access.tokens import Signer
 from tests.unit.rpc.access.test_guard import HTML, KEY, PAGES
 from tests.unit.rpc.http1.support import PEER, Response, Server, serving
@@ -101,7 +101,7 @@ async def test_invalid_tickets(change: str) -> None:
     async with opened() as open_:
         ticket = await open_.ticket()
         if change == "expired":
-            open_.clock.now += LIFE
+            open_.clock.now += TICKET_LIFE
         elif change == "key changed":
             open_.gate.configure([Credential(API_KEY, "id", "changed"), OTHER])
         elif change == "key removed":
@@ -150,12 +150,12 @@ async def test_only_tokens_of_keys_make_tickets() -> None:
 
 async def test_one_key_cannot_use_up_the_tickets_of_others() -> None:
     async with opened() as open_:
-        for _ in range(MAX_WAITING):
+        for _ in range(MAX_WAITING_TICKETS):
             await open_.ticket()
         bearer = ("authorization", f"Bearer {open_.token()}")
         assert (await open_.made(bearer)).status == 429
         assert (await open_.used(await open_.ticket(OTHER))).status == 303
-        open_.clock.now += LIFE
+        open_.clock.now += TICKET_LIFE
         assert (await open_.made(bearer)).status == 200
 
 

@@ -12,7 +12,7 @@ from rpc.api.convert.encode import field_filler
 from rpc.api.convert.hints import signature_of
 from rpc.api.memory import MemoryChannel
 from rpc.api.methods import methods_of
-from rpc.api.server.check import problems
+from rpc.api.server.check import implementation_problems
 from rpc.api.server.router import ApiRouter
 from rpc.api.table import APIS, STREAMED
 from runtime.engine.apis import BASES, base_of
@@ -79,7 +79,7 @@ def test_base_class_fits_its_api(api):
     base = base_of(api)
     assert api == base.API
     for method in methods_of(APIS[api]).values():
-        assert problems(method, base) == []
+        assert implementation_problems(method, base) == []
 
 
 @pytest.mark.parametrize(("api", "name"), METHODS)

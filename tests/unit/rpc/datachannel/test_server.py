@@ -12,7 +12,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 from trio.testing import wait_all_tasks_blocked
 
-from rpc.access.forwarded import Proxies, network
+from rpc.access.forwarded import Proxies, parse_network
 from rpc.carrier import Identity, Peer
 from rpc.limits import Limits
 from rpc.peers.port import MAX_MESSAGE
@@ -184,7 +184,7 @@ async def test_without_an_identity_each_call_is_authorized() -> None:
 
 async def test_the_peer_is_never_local_and_no_proxy() -> None:
     for address in (("127.0.0.1", 4), ("::1", 4), "/run/socket", ("10.0.0.7", 4), None):
-        proxies = Proxies((network("10.0.0.0/8"), network("127.0.0.0/8")))
+        proxies = Proxies((parse_network("10.0.0.0/8"), parse_network("127.0.0.0/8")))
         async with channel_rig(peer=Peer(address, {"subject": "x"}), proxies=proxies) as first:
             await first.stub.Echo(Request(), metadata={"x-forwarded-for": "127.0.0.9"})
             peer = first.service.seen[0].peer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpc.peers.engines import ENGINES, installed, load_engine
+from rpc.peers.engines import ENGINES, engine_installed, load_engine
 from rpc.peers.port import IceServer, PeerOptions
 from rpc.peers.servers import MAX_URLS, check_servers
 from schema.errors import ErrorKind, MachineError
@@ -62,7 +62,7 @@ def test_the_engine_does_not_load_asyncio() -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_has_a_context_manager(name: str) -> None:
-    if not installed():
+    if not engine_installed():
         pytest.skip("no engine is installed")
     code = f"import rpc.peers.engines as engines; assert callable(engines.load_engine([{name!r}]).open_engine)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

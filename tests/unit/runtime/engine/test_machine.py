@@ -22,7 +22,7 @@ from runtime.engine.views.status import MachineState
 from runtime.server.configuration import with_revision
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.port.serving import REQUESTS_LIMIT_VARIABLE
-from schema.document.machine import decode as decode_document
+from schema.document.machine import decode_document as decode_document
 from schema.errors import ErrorKind, MachineError
 from schema.names import Model
 

@@ -20,7 +20,7 @@ from runtime.sdk.module import Module
 from runtime.sdk.offers import Offers
 from runtime.server.memory import MemoryMachine, open_machine
 from telemetry.logs.entry import Entry
-from telemetry.logs.loggers import configure
+from telemetry.logs.loggers import configure_logs
 
 SERVICE = "viam.module.v1.ModuleService"
 SENSOR, MOTOR, GENERIC = "rdk:component:sensor", "rdk:component:motor", "rdk:component:generic"
@@ -82,7 +82,7 @@ async def open_module(
 @contextmanager
 def logging_into(sink: KeptSink) -> Iterator[None]:
     before, root = structlog.get_config(), logging.getLogger()
-    level, logs = root.level, configure([sink])
+    level, logs = root.level, configure_logs([sink])
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from schema.document.resources import ResourceEntry
 from schema.errors import ErrorKind, MachineError
 from schema.names import Model, ResourceName
 from telemetry.logs.entry import Entry
-from telemetry.logs.rules import from_document
+from telemetry.logs.rules import rules_of_document
 from tests.unit.runtime.sdk.drivers import Thermometer
 from tests.unit.runtime.sdk.harness import SENSOR, KeptSink, open_module
 
@@ -145,7 +145,7 @@ def test_the_level_of_an_entry_beats_that_of_the_module(level: str, own: str, ex
     name = ResourceName.parse("rdk:component:sensor/air")
     configuration = LogConfiguration(level=own) if own else None
     first = ResourceEntry(name, Model("acme", "demo", "x"), log_configuration=configuration)
-    rules, warnings = from_document(levels(level, [first]))
+    rules, warnings = rules_of_document(levels(level, [first]))
     assert not warnings
     assert rules.level("rdk.resource_manager.rdk:component:sensor/air") == expected
     assert rules.level("rdk.resource_manager.rdk:component:sensor/other") == parse_level(level)

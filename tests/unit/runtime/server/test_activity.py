@@ -16,15 +16,15 @@ from runtime.server.activity import Activity
 from runtime.server.memory import open_machine
 from telemetry.logs import loggers
 from telemetry.logs.activity import log_event
+from telemetry.logs.logger_names import ACTIVITY
 from telemetry.logs.loggers import Logs
-from telemetry.logs.names import ACTIVITY
 from telemetry.logs.rules import Rules, compile_pattern
 
 
 @pytest.fixture
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = loggers.configure()
+    pipeline = loggers.configure_logs()
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)

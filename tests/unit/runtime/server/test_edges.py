@@ -28,7 +28,7 @@ from runtime.server.dump import dump_resources
 from runtime.server.machine import Machine
 from runtime.server.port.authentication import MachineAuthenticator
 from runtime.server.port.gate import Gate
-from schema.document.machine import MachineDocument, decode
+from schema.document.machine import MachineDocument, decode_document
 from telemetry.logs.ring import LogRing
 
 
@@ -79,7 +79,7 @@ ACCEPTED = {
 
 
 def accepting(**cloud: Any) -> MachineDocument:
-    decoded = decode(json.dumps({"cloud": {"id": "part", "secret": "own", **cloud}}).encode())
+    decoded = decode_document(json.dumps({"cloud": {"id": "part", "secret": "own", **cloud}}).encode())
     assert decoded.document is not None, decoded.problems
     return decoded.document
 

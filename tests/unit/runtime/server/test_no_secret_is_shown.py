@@ -181,7 +181,7 @@ def run(extra: dict[str, Any], *, reveal: bool) -> tuple[list[str], Logs]:
     from telemetry.logs.ring import LogRing
 
     before = logging.getLogger().level
-    pipeline = loggers.configure(ring=LogRing(20_000))
+    pipeline = loggers.configure_logs(ring=LogRing(20_000))
     try:
         shown: list[str] = trio.run(lambda: scenario(pipeline, extra, reveal=reveal))  # modules need the real clock
     finally:

@@ -15,7 +15,7 @@ from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 from runtime.server.memory import open_machine
 from runtime.server.port.gate import GUARDED, Gate
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from uplink.document import document_of
 
 KEYS = {"handlers": [{"type": "api-key", "config": {"owner": "1", "operator": "2"}}]}
@@ -27,7 +27,7 @@ class Stream:
 
 
 def auth(**more: Any) -> Any:
-    document = decode(json.dumps({"auth": {**KEYS, "operators": ["operator"], **more}}).encode()).document
+    document = decode_document(json.dumps({"auth": {**KEYS, "operators": ["operator"], **more}}).encode()).document
     assert document is not None
     return document.auth
 

@@ -21,7 +21,7 @@ OWNERS = {"rdk:component:sensor/outside": "weather", "weather": "weather"}
 @pytest.fixture
 def logs() -> Iterator[Logs]:
     before = logging.getLogger().level
-    pipeline = loggers.configure(ring=LogRing())
+    pipeline = loggers.configure_logs(ring=LogRing())
     yield pipeline
     pipeline.close()
     logging.getLogger().setLevel(before)
@@ -80,9 +80,9 @@ def test_levels_of_every_sdk(logs: Logs, word: str, level: str) -> None:
 
 
 def document_with_debug() -> Any:
-    from schema.document.machine import decode
+    from schema.document.machine import decode_document
 
-    return decode(b'{"debug": true}').document
+    return decode_document(b'{"debug": true}').document
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from schema.agent.reading import SECTIONS, read
+from schema.agent.reading import SECTIONS, read_settings
 from schema.agent.records import EnterpriseAccount, MaintenanceWindow, Settings
 
 MINUTES = 'write a number of minutes, or text such as "1h20m"'
@@ -318,5 +318,5 @@ def others(settings: Settings, key: Key) -> dict[tuple[str, str], Any]:
 
 def from_cloud(document: Any) -> tuple[Settings, list[str]]:
     """Return the settings of a document of the cloud, and the paths of the problems."""
-    settings, problems = read(None, document)
+    settings, problems = read_settings(None, document)
     return settings, [problem.path for problem in problems]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.agent.reading import SECTIONS, read
+from schema.agent.reading import SECTIONS, read_settings
 from schema.agent.records import (
     AdditionalNetwork,
     MaintenanceWindow,
@@ -54,7 +54,7 @@ def test_the_tables_have_every_key() -> None:
 @pytest.mark.parametrize("document", [None, {}, {section: {} for section in SECTIONS}, dict.fromkeys(SECTIONS)])
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.key)
 def test_an_absent_key_has_its_default(key: Key, document: Any) -> None:
-    settings, problems = read(document, document)
+    settings, problems = read_settings(document, document)
     assert key.of(settings) == key.default
     assert (settings, problems) == (DEFAULTS, ())
 
@@ -62,7 +62,7 @@ def test_an_absent_key_has_its_default(key: Key, document: Any) -> None:
 @pytest.mark.parametrize(("key", "written", "value"), VALID)
 def test_a_valid_value_counts(key: Key, written: Any, value: Any) -> None:
     for documents in ((key.document(written), None), (None, key.document(written)), ({}, key.document(written))):
-        settings, problems = read(*documents)
+        settings, problems = read_settings(*documents)
         assert problems == ()
         assert key.of(settings) == value
         assert type(key.of(settings)) is type(value)
@@ -71,7 +71,7 @@ def test_a_valid_value_counts(key: Key, written: Any, value: Any) -> None:
 
 @pytest.mark.parametrize(("key", "written", "remedy"), INVALID)
 def test_an_invalid_value_is_a_problem_and_the_default_counts(key: Key, written: Any, remedy: str) -> None:
-    settings, problems = read(None, key.document(written))
+    settings, problems = read_settings(None, key.document(written))
     assert [(problem.path, problem.remedy) for problem in problems] == [(key.path, remedy)]
     assert problems[0].value is not None
     assert settings == DEFAULTS
@@ -84,10 +84,10 @@ def test_a_wrong_value_affects_no_other_field(key: Key, wrong: Any) -> None:
     rest: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for other in KEYS:
         rest[other.section][other.key] = other.valid[0][0]
-    expected, problems = read(None, rest)
+    expected, problems = read_settings(None, rest)
     assert problems == ()
     rest[key.section][key.key] = wrong
-    settings, problems = read(None, {**rest, "additional_networks": {"office": WIFI}})
+    settings, problems = read_settings(None, {**rest, "additional_networks": {"office": WIFI}})
     assert [*settings.additional_networks] == ["office"]
     if problems:
         assert len(problems) == 1
@@ -104,19 +104,19 @@ def test_later_layers_win_for_each_field(key: Key) -> None:
     (first, from_defaults), (second, from_the_cloud) = key.valid[0], key.valid[-1]
     other = next(other for other in KEYS if other.section == key.section and other is not key)
     kept = {other.key: other.valid[0][0]}
-    settings, problems = read({key.section: {key.key: first, **kept}}, key.document(second))
+    settings, problems = read_settings({key.section: {key.key: first, **kept}}, key.document(second))
     assert problems == ()
     assert (key.of(settings), other.of(settings)) == (from_the_cloud, other.valid[0][1])
-    settings, problems = read({key.section: {key.key: first, **kept}}, key.document(None))
+    settings, problems = read_settings({key.section: {key.key: first, **kept}}, key.document(None))
     assert (key.of(settings), problems) == (from_defaults, ())
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.key)
 def test_an_invalid_value_leaves_that_of_the_earlier_layer(key: Key) -> None:
     (first, value), wrong = key.valid[0], key.invalid[0][0]
-    settings, problems = read(key.document(first), key.document(wrong))
+    settings, problems = read_settings(key.document(first), key.document(wrong))
     assert (key.of(settings), [problem.path for problem in problems]) == (value, [key.path])
-    settings, problems = read(key.document(wrong), key.document(first))
+    settings, problems = read_settings(key.document(wrong), key.document(first))
     assert (key.of(settings), [problem.path for problem in problems]) == (value, [f"defaults{key.path[5:]}"])
 
 
@@ -147,7 +147,7 @@ def test_an_invalid_value_leaves_that_of_the_earlier_layer(key: Key) -> None:
     ],
 )
 def test_an_unknown_key_or_a_value_of_the_wrong_type_is_a_problem(document: Any, path: str, text: str) -> None:
-    settings, problems = read(None, document)
+    settings, problems = read_settings(None, document)
     assert settings == DEFAULTS
     (problem,) = problems
     assert problem.path == path
@@ -165,7 +165,7 @@ def test_deep_nesting_is_a_problem() -> None:
     deep: Any = {}
     for _ in range(10_000):
         deep = {"a": [deep]}
-    settings, problems = read({"advanced_settings": deep}, {"advanced_settings": {"debug": True}})
+    settings, problems = read_settings({"advanced_settings": deep}, {"advanced_settings": {"debug": True}})
     assert settings.advanced_settings.debug
     assert [problem.path[:30] for problem in problems] == ["defaults.advanced_settings.a.0"]
 
@@ -190,12 +190,12 @@ def test_networks_with_valid_values(key: str) -> None:
 )
 def test_a_network_with_an_invalid_value_is_left_out(key: str, wrong: Any, remedy: str) -> None:
     networks = {"office": {**WIFI, key: wrong}, "lab": {"type": "wired"}}
-    settings, problems = read(None, {"additional_networks": networks})
+    settings, problems = read_settings(None, {"additional_networks": networks})
     (problem,) = problems
     assert problem.path == f"agent.additional_networks.office.{key}"
     assert problem.remedy == remedy
     assert settings.additional_networks == {"lab": AdditionalNetwork(type="wired")}
-    settings, _ = read({"additional_networks": {"office": WIFI}}, {"additional_networks": networks})
+    settings, _ = read_settings({"additional_networks": {"office": WIFI}}, {"additional_networks": networks})
     assert settings.additional_networks["office"] == AdditionalNetwork(type="wifi", ssid="office")
 
 
@@ -228,13 +228,13 @@ REBOOT, IDLE, OFFLINE = (
 def test_a_reboot_leaves_time_for_provisioning(
     defaults: dict[str, Any], cloud: dict[str, Any], minutes: float, problem: str | None
 ) -> None:
-    settings, problems = read({"network_configuration": defaults}, {"network_configuration": cloud})
+    settings, problems = read_settings({"network_configuration": defaults}, {"network_configuration": cloud})
     assert settings.network_configuration.device_reboot_after_offline == minutes * 60
     assert [each.path for each in problems] == ([f"{problem}.network_configuration.{REBOOT}"] if problem else [])
 
 
 def test_the_text_of_a_short_reboot() -> None:
-    _, (problem,) = read(None, {"network_configuration": {REBOOT: 4}})
+    _, (problem,) = read_settings(None, {"network_configuration": {REBOOT: 4}})
     assert str(problem) == (
         f"agent.network_configuration.{REBOOT}: 4m is shorter than {OFFLINE} or {IDLE}: write 0, or at least 5 minutes"
     )
@@ -253,13 +253,13 @@ def test_the_other_name_of_machine_server() -> None:
 
 def test_plain_http_needs_the_consent_of_the_device() -> None:
     document = {"version_control": {"machine-server": "http://user:hunter2@example.com/a"}}
-    settings, problems = read(document, document)
+    settings, problems = read_settings(document, document)
     assert settings == DEFAULTS
     assert [problem.path for problem in problems] == [
         f"{root}.version_control.machine-server" for root in ("defaults", "agent")
     ]
     assert "hunter2" not in f"{problems} {problems[0]} {problems[0].value}"
-    settings, problems = read(None, document, allow_http=True)
+    settings, problems = read_settings(None, document, allow_http=True)
     assert (settings.version_control.machine_server, problems) == (document["version_control"]["machine-server"], ())
 
 
@@ -292,7 +292,7 @@ def test_no_problem_shows_a_secret(shape: Any) -> None:
         "system_configuration": shape,
         "psk": shape,
     }
-    settings, problems = read(document, document)
+    settings, problems = read_settings(document, document)
     assert len(problems) >= 20
     for problem in problems:
         assert SECRET not in f"{problem!r} {problem} {problem.reason} {problem.remedy} {problem.value} {problem.path}"
@@ -305,7 +305,7 @@ def test_the_representation_hides_secrets() -> None:
         "network_configuration": {"hotspot_password": SECRET},
         "additional_networks": {"a": {**WIFI, "psk": SECRET}},
     }
-    settings, problems = read(None, document)
+    settings, problems = read_settings(None, document)
     assert problems == ()
     assert settings.additional_networks["a"].psk == SECRET
     assert SECRET not in repr(settings)
@@ -328,7 +328,7 @@ SHAPED = st.fixed_dictionaries(
 
 @given(defaults=ANY | SHAPED, cloud=SHAPED, allow_http=st.booleans())
 def test_no_document_raises(defaults: Any, cloud: Any, allow_http: bool) -> None:
-    settings, problems = read(defaults, cloud, allow_http=allow_http)
+    settings, problems = read_settings(defaults, cloud, allow_http=allow_http)
     assert all(str(problem) and problem.path.startswith(("defaults", "agent")) for problem in problems)
     assert all(problem.remedy for problem in problems)
     assert settings.network_configuration.reboots_in_time()
@@ -341,7 +341,9 @@ def test_no_document_raises(defaults: Any, cloud: Any, allow_http: bool) -> None
 def test_an_invalid_window_is_a_problem_with_its_place_and_the_list_does_not_count(
     key: str, value: Any, remedy: str
 ) -> None:
-    settings, problems = read(None, {"advanced_settings": {"maintenance_windows": [NIGHT, {**NIGHT, key: value}]}})
+    settings, problems = read_settings(
+        None, {"advanced_settings": {"maintenance_windows": [NIGHT, {**NIGHT, key: value}]}}
+    )
     assert len(problems) == 1
     assert problems[0].path.startswith(f"agent.advanced_settings.maintenance_windows.1.{key}")
     assert problems[0].remedy == remedy
@@ -357,7 +359,7 @@ def test_an_invalid_window_is_a_problem_with_its_place_and_the_list_does_not_cou
     ],
 )
 def test_a_window_with_missing_or_unknown_keys_does_not_count(window: Any, path: str, text: str) -> None:
-    settings, problems = read(None, {"advanced_settings": {"maintenance_windows": [window]}})
+    settings, problems = read_settings(None, {"advanced_settings": {"maintenance_windows": [window]}})
     assert [problem.path for problem in problems] == [f"agent.advanced_settings.maintenance_windows.0{path}"]
     assert text in str(problems[0])
     assert settings == DEFAULTS

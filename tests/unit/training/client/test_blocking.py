@@ -16,7 +16,7 @@ from training.client.client import TrainingClient
 from training.client.http import AsyncHttp, BlockingHttp
 from training.client.job import Job
 from training.jobs import submission
-from training.jobs.submission import ModelType, Picture, check, examples, shortfalls_of
+from training.jobs.submission import ModelType, Picture, check_examples, count_examples, shortfalls_of
 
 INTERNAL = {"events_page", "page"}  # building blocks of iterators
 
@@ -77,7 +77,7 @@ def test_the_shortfalls_of_a_refusal() -> None:
     pictures = [Picture(str(number), frozenset({"ok"})) for number in range(3)]
     classes, labels = ModelType.SINGLE_LABEL_CLASSIFICATION, ["ok", "bad"]
     with pytest.raises(submission.MachineError) as caught:
-        check(classes, labels, examples(classes, labels, pictures))
+        check_examples(classes, labels, count_examples(classes, labels, pictures))
     assert shortfalls_of(str(caught.value)) == (
         "the label 'ok' has 3 pictures, 7 more needed",
         "the label 'bad' has 0 pictures, 10 more needed",

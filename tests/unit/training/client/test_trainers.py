@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.training.test_example import EXAMPLE
-from training.client.trainers import REQUIREMENTS, ROOT, TRAINERS, archive
+from training.client.trainers import REQUIREMENTS, ROOT, TRAINERS, trainer_archive
 from training.environments.requirements import requirements_of
 from training.trainers.scripts.standard import labels_of, run
 
@@ -33,7 +33,7 @@ finally:
 
 
 def unpacked(name: str, folder: Path) -> Path:
-    with tarfile.open(fileobj=io.BytesIO(archive(name))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(trainer_archive(name))) as tar:
         tar.extractall(folder, filter="data")
     return folder
 
@@ -73,20 +73,20 @@ def test_a_copy_starts_without_this_project(tmp_path: Path, name: str, annotatio
 
 
 def test_the_archive_is_always_the_same() -> None:
-    first = archive("classification")
+    first = trainer_archive("classification")
     with tarfile.open(fileobj=io.BytesIO(first)) as tar:
         infos = tar.getmembers()
     assert [info.name for info in infos] == sorted(info.name for info in infos)
     assert {(info.mtime, info.uid, info.uname, info.mode) for info in infos} == {(0, 0, "", 0o644)}
     assert first[4:8] == bytes(4), "the time in the header of gzip"
-    assert archive("classification") == first
+    assert trainer_archive("classification") == first
 
 
 def test_unknown_trainers() -> None:
     with pytest.raises(
         MachineError, match="there is no trainer 'none': choose one of classification, detection"
     ) as caught:
-        archive("none")
+        trainer_archive("none")
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 

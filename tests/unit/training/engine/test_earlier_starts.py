@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from support.foreign.removal import remove
-from support.foreign.walking import entries
+from support.foreign.walking import folder_entries
 from tests.unit.support.hostile import dig
 from training.engine import local
 from training.engine.port import Order
@@ -34,7 +34,7 @@ def test_checkpoints_at_any_depth_get_their_owner(tmp_path: Path) -> None:
     dig(folder, 1900)
     (folder / "link").symlink_to(tmp_path / "absent")
     _own(folder, os.geteuid())
-    users = {os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False).st_uid for entry in entries(folder)}
+    users = {os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False).st_uid for entry in folder_entries(folder)}
     assert users == {os.geteuid()}
     assert remove(folder).complete
 

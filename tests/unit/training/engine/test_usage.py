@@ -11,7 +11,7 @@ import pytest
 
 from schema.errors import ErrorKind, MachineError
 from tests.unit.support.hostile import dig
-from training.engine.usage import UnmeasuredError, pack, usage
+from training.engine.usage import UnmeasuredError, pack_folder, usage
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def _error(function: Callable[[], object]) -> str:
 
 
 def test_the_archive(folder: Path, tmp_path: Path) -> None:
-    assert pack(folder, tmp_path / "a.tar.gz", 10**6) == 2
+    assert pack_folder(folder, tmp_path / "a.tar.gz", 10**6) == 2
     with tarfile.open(tmp_path / "a.tar.gz") as tar:
         assert tar.getnames() == ["deep/er/labels.txt", "model.onnx"]
         assert {(info.uid, info.mode, info.uname) for info in tar} == {(0, 0o644, "")}
@@ -83,14 +83,14 @@ def test_only_regular_files_are_published(folder: Path, tmp_path: Path, kind: st
     else:
         os.mknod(at, 0o140644)
     with pytest.raises(MachineError, match="'evil', which is not a regular file") as caught:
-        pack(folder, tmp_path / "a.tar.gz", 10**6)
+        pack_folder(folder, tmp_path / "a.tar.gz", 10**6)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert usage([folder], 100)[0] < 100_000
 
 
 def test_a_large_output(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="larger than") as caught:
-        pack(folder, tmp_path / "a.tar.gz", 9_999)
+        pack_folder(folder, tmp_path / "a.tar.gz", 9_999)
     assert caught.value.kind is ErrorKind.EXHAUSTED
 
 
@@ -110,7 +110,9 @@ def test_a_folder_that_cannot_be_read_is_an_error(folder: Path, as_ordinary_user
     denied = "UnmeasuredError: Permission denied"
     assert as_ordinary_user(folder.parent, lambda: usage([Path("output")], 100)) == denied
     assert as_ordinary_user(folder.parent, lambda: usage([Path("output", "deep", "er")], 100)) == denied
-    assert "cannot be read" in as_ordinary_user(folder.parent, lambda: pack(Path("output"), Path("a.tar.gz"), 10**6))
+    assert "cannot be read" in as_ordinary_user(
+        folder.parent, lambda: pack_folder(Path("output"), Path("a.tar.gz"), 10**6)
+    )
 
 
 def test_a_link_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
@@ -141,13 +143,13 @@ def test_added_files_belong_to_a_model(folder: Path, tmp_path: Path) -> None:
     """They replace those with the same name, and do not make a model of nothing."""
     (folder / "requirements.lock").mkdir()
     (folder / "requirements.lock" / "evil").symlink_to("/etc/passwd")
-    assert pack(folder, tmp_path / "a.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 2
+    assert pack_folder(folder, tmp_path / "a.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 2
     with tarfile.open(tmp_path / "a.tar.gz") as tar:
         assert tar.getnames() == ["deep/er/labels.txt", "model.onnx", "requirements.lock"]
         content = tar.extractfile("requirements.lock")
         assert content is not None
         assert content.read() == b"a==1"
     (tmp_path / "empty").mkdir()
-    assert pack(tmp_path / "empty", tmp_path / "b.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 0
+    assert pack_folder(tmp_path / "empty", tmp_path / "b.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 0
     with tarfile.open(tmp_path / "b.tar.gz") as tar:
         assert tar.getnames() == []

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.jobs.events import MAX_MESSAGE, REPORT, Log, Metric, Progress, Status, decode, encode, of_line, report
+from training.jobs.events import (
+    MAX_MESSAGE,
+    REPORT,
+    Log,
+    Metric,
+    Progress,
+    Status,
+    decode_event,
+    encode_event,
+    of_line,
+    report,
+)
 from training.jobs.lifecycle import State
 
 EVENTS = [Status(State.FAILED, "why"), Log("x", "error"), Metric("loss", 0.25, 7), Progress(7, 20)]
@@ -14,7 +25,7 @@ EVENTS = [Status(State.FAILED, "why"), Log("x", "error"), Metric("loss", 0.25, 7
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_stored_form(event: Status | Log | Metric | Progress) -> None:
-    assert decode(encode(event)) == event
+    assert decode_event(encode_event(event)) == event
 
 
 @pytest.mark.parametrize("event", [Metric("loss", 0.25, 7), Progress(0, 0), Progress(7, 20)])
@@ -48,6 +59,6 @@ def test_levels() -> None:
 def test_whatever_is_printed_can_be_stored(line: str) -> None:
     event = of_line(line)
     assert isinstance(event, Log)
-    assert "\0" not in encode(event)
+    assert "\0" not in encode_event(event)
     assert len(event.message) <= MAX_MESSAGE
-    assert decode(encode(event)) == event
+    assert decode_event(encode_event(event)) == event

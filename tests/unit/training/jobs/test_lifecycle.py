@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from schema.errors import ErrorKind, MachineError
-from training.jobs.lifecycle import FINAL, RUNNING, TABLE, Happening, State, step
+from training.jobs.lifecycle import FINAL, RUNNING, TABLE, Happening, State, next_state
 
 WAYS = [
     ([Happening.START, Happening.COMPLETE], State.COMPLETED),
@@ -27,7 +27,7 @@ WAYS = [
 def test_ways_through_the_table(happenings: list[Happening], end: State) -> None:
     state = State.PENDING
     for happening in happenings:
-        state = step(state, happening)
+        state = next_state(state, happening)
     assert state is end
 
 
@@ -38,7 +38,7 @@ def test_every_pair_is_decided() -> None:
 @pytest.mark.parametrize(("state", "happening"), list(product(sorted(FINAL), Happening)))
 def test_final_states_stay(state: State, happening: Happening) -> None:
     with pytest.raises(MachineError, match=state.value) as caught:
-        step(state, happening)
+        next_state(state, happening)
     assert caught.value.kind is ErrorKind.PRECONDITION
 
 

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import MAX_DETECTION, Box, ModelType, Picture, check, checked_labels, examples
+from training.jobs.submission import (
+    MAX_DETECTION,
+    Box,
+    ModelType,
+    Picture,
+    check_examples,
+    checked_labels,
+    count_examples,
+)
 
 SINGLE, MULTI = ModelType.SINGLE_LABEL_CLASSIFICATION, ModelType.MULTI_LABEL_CLASSIFICATION
 DETECTION = ModelType.OBJECT_DETECTION
@@ -26,7 +34,7 @@ def suggested(count: int) -> list[Picture]:
 
 
 def judged(model_type: ModelType, labels: Sequence[str], pictures: list[Picture]) -> int:
-    return check(model_type, labels, examples(model_type, labels, pictures))
+    return check_examples(model_type, labels, count_examples(model_type, labels, pictures))
 
 
 GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)

@@ -48,7 +48,7 @@ async def test_the_database_counts_as_the_function_counts(cloud: MemoryCloud, se
 
     def counted(sql: Sql, model_type: ModelType, chosen: list[str]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         every = [entry.picture for entry in pictures(sql, us.dataset, us.organization)]
-        by_function = submission.examples(model_type, chosen, every)
+        by_function = submission.count_examples(model_type, chosen, every)
         return asdict(examples(sql, us.dataset, us.organization, model_type, chosen)), asdict(by_function)
 
     for model_type in (ModelType.MULTI_LABEL_CLASSIFICATION, ModelType.OBJECT_DETECTION):

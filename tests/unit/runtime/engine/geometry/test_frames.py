@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.engine.geometry.frames import Frames, Part, compose, invert, of_document
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose, PoseInFrame
 
@@ -110,7 +110,7 @@ def test_parts_of_a_document() -> None:
         ],
         "remotes": [{"name": "lab", "address": "localhost:1"}],
     }
-    decoded = decode(json.dumps(document).encode())
+    decoded = decode_document(json.dumps(document).encode())
     assert decoded.document is not None
     result = of_document(decoded.document)
     assert [(item.name, item.parent, item.moves, item.resource) for item in result.ordered()] == [

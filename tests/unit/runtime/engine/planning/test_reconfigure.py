@@ -13,7 +13,7 @@ from runtime.engine.registry import Registry, UnknownModel
 from runtime.engine.resource import Attributes
 from runtime.models import BUILTIN
 from schema.directory import Directory
-from schema.document.machine import ResourceEntry, decode
+from schema.document.machine import ResourceEntry, decode_document
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model, ResourceName
 from telemetry.logs.rules import Rules
@@ -53,7 +53,7 @@ def registry() -> Registry:
 
 def planned(*components: dict[str, Any], **more: Any) -> Plan:
     entries = [{"api": MOTOR, "model": "test", **entry} for entry in components]
-    document = decode(json.dumps({"components": entries, **more}).encode()).document
+    document = decode_document(json.dumps({"components": entries, **more}).encode()).document
     assert document is not None
     return plan(document, registry())
 
@@ -125,7 +125,7 @@ class Starting:
 
 def test_modules_are_blamed_for_an_unknown_model_only_if_there_are_any() -> None:
     entry = {"name": "m", "api": MOTOR, "model": "acme:motors:big"}
-    document = decode(json.dumps({"components": [entry]}).encode()).document
+    document = decode_document(json.dumps({"components": [entry]}).encode()).document
     assert document is not None
     with_modules = plan(document, registry(), modules=Starting()).resources[f"{MOTOR}/m"]
     without = plan(document, registry()).resources[f"{MOTOR}/m"]
@@ -225,7 +225,7 @@ def test_an_untrusted_environment_refuses_models_that_run_programs() -> None:
         {"name": "uptime", "api": SENSOR, "model": "command", "attributes": {"argv": ["uptime"]}},
         {"name": "pc", "api": SENSOR, "model": "host"},
     ]
-    document = decode(json.dumps({"components": entries}).encode()).document
+    document = decode_document(json.dumps({"components": entries}).encode()).document
     assert document is not None
     refused = plan(document, Registry(BUILTIN), trusted=False).resources
     assert "-untrusted-env" in str(refused[f"{SENSOR}/uptime"].fault)
@@ -245,7 +245,7 @@ class Away:
 
 def test_a_missing_name_waits_for_remotes_that_may_have_it() -> None:
     entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": ["pi:left"]}]
-    document = decode(json.dumps({"components": entries}).encode()).document
+    document = decode_document(json.dumps({"components": entries}).encode()).document
     assert document is not None
     expected = plan(document, registry(), remotes=Away()).resources[f"{MOTOR}/m"]
     assert expected.requires == {"internal/remote/pi"}
@@ -257,7 +257,7 @@ def test_a_resource_of_a_remote_may_be_needed_by_any_of_its_names() -> None:
     left = PlannedResource(ResourceName.parse(f"{MOTOR}/pi:left"), "remotes.0", "remote", 1)
     for text in ("left", "pi:left", f"{MOTOR}/left", f"{MOTOR}/pi:left"):
         entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": [text]}]
-        document = decode(json.dumps({"components": entries}).encode()).document
+        document = decode_document(json.dumps({"components": entries}).encode()).document
         assert document is not None
         result = plan(document, registry(), others=[left])
         assert result.resources[f"{MOTOR}/m"].requires == {f"{MOTOR}/pi:left"}

@@ -14,7 +14,7 @@ from hal.sim.hardware import SimHardware
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Context, Door, Resource
 from runtime.models import BUILTIN
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.names import API, Model, ResourceName
 
 FAKE = "rdk:builtin:fake"
@@ -54,7 +54,7 @@ class Bench:
         """Construct and start a resource of `model` or of `cls`; return it when it is ready."""
         full = ResourceName(API.parse(api if ":" in api else f"rdk:component:{api}"), name)
         cls = cls or Registry(BUILTIN).find(full.api, Model.parse(model))
-        config, warnings = decode(cls.Config, attributes or {}, path="attributes")
+        config, warnings = decode_attributes(cls.Config, attributes or {}, path="attributes")
         assert not warnings
         names = {*config.requires(), *config.uses(), *depends_on}
         dependencies = {n: r for n, r in self.resources.items() if n.name in names or str(n) in names}

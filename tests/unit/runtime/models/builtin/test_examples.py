@@ -10,8 +10,8 @@ from trio.testing import MockClock
 from runtime.engine.components.sensing.encoder import PositionType
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
-from schema.attributes import decode as decode_attributes
-from schema.document.machine import decode
+from schema.attributes import decode_attributes as decode_attributes
+from schema.document.machine import decode_document
 from tests.unit.runtime.models.builtin.support import Bench
 
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 
 @pytest.mark.parametrize("name", ["bench.json", "host.json"])
 def test_an_example_has_no_problem(name: str) -> None:
-    decoded = decode((EXAMPLES / name).read_bytes())
+    decoded = decode_document((EXAMPLES / name).read_bytes())
     assert not decoded.problems
     assert not decoded.document.broken
     entries = (*decoded.document.components, *decoded.document.services)
@@ -32,7 +32,7 @@ def test_an_example_has_no_problem(name: str) -> None:
 
 
 async def test_the_bench_is_one_machine_of_twenty_resources(bench: Bench, autojump_clock: MockClock) -> None:
-    decoded = decode((EXAMPLES / "bench.json").read_bytes())
+    decoded = decode_document((EXAMPLES / "bench.json").read_bytes())
     entries = (*decoded.document.components, *decoded.document.services)
     assert len(entries) >= 20
     created = {}

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from runtime.engine.components.motion.motor import MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import PositionType
 from runtime.engine.resource import Unsupported
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Vector3
 from tests.unit.runtime.models.builtin.support import Bench
@@ -187,7 +187,7 @@ def test_wrong_attributes_are_refused_by_name(attributes: dict[str, Any]) -> Non
     from catalogue.fake.motion.motor import FakeMotorConfig
 
     with pytest.raises(ConfigError, match=r"ticks_per_rotation|board|min_power_pct|max_rpm"):
-        decode(FakeMotorConfig, attributes, path="attributes")
+        decode_attributes(FakeMotorConfig, attributes, path="attributes")
 
 
 @settings(max_examples=25, deadline=None)

@@ -11,15 +11,15 @@ from catalogue.check import check
 from catalogue.models import builtin, described
 from catalogue.unknown import NOT_BUILT, unknown
 from rpc.api.table import APIS
-from schema.attributes import decode
-from schema.document.machine import decode as decode_document
+from schema.attributes import decode_attributes
+from schema.document.machine import decode_attributes as decode_document
 from schema.errors import ConfigError, MachineError
 from schema.names import API, Model
 from tests.unit.runtime.models.builtin.support import Bench
 
 
 def read(api: str, model: str, **attributes: Any) -> Any:
-    return decode(builtin().config(API.parse(api), Model.parse(model)), attributes, path="attributes")[0]
+    return decode_attributes(builtin().config(API.parse(api), Model.parse(model)), attributes, path="attributes")[0]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hal.sim.chips.mcp3008 import Mcp3008Target
 from hal.sim.hardware import SimHardware
 from nursery_graph.lifecycle import State
 from runtime.server.memory import open_machine
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.chips.bench import driving, registers_of, virtually
 
@@ -197,7 +197,7 @@ async def test_a_conversion_that_never_ends(autojump_clock: MockClock) -> None:
 )
 def test_wrong_attributes_of_an_ads(attributes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        decode(Ads1115Config, {"i2c_bus": "1", **attributes}, path="attributes")
+        decode_attributes(Ads1115Config, {"i2c_bus": "1", **attributes}, path="attributes")
     assert words in str(caught.value)
 
 
@@ -334,7 +334,9 @@ async def test_one_chip_select_has_one_user(autojump_clock: MockClock) -> None:
 
 def test_wrong_attributes_of_an_mcp() -> None:
     with pytest.raises(ConfigError, match="input '6' of 'x' is not one of 0, 1, 2, 3, 0-1, 1-0, 2-3, 3-2"):
-        decode(Mcp3008Config, {"chip": "mcp3004", "channels": [{"name": "x", "input": "6"}]}, path="attributes")
+        decode_attributes(
+            Mcp3008Config, {"chip": "mcp3004", "channels": [{"name": "x", "input": "6"}]}, path="attributes"
+        )
 
 
 async def test_the_plant_converts_continuously_too(autojump_clock: MockClock) -> None:

@@ -11,8 +11,8 @@ import pytest
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.chips import MODELS
-from schema.attributes import decode
-from schema.document.machine import decode as decode_machine
+from schema.attributes import decode_attributes
+from schema.document.machine import decode_attributes as decode_machine
 
 ROOT = Path(__file__).resolve().parents[5]
 HOWTO = ROOT / "docs" / "howto"
@@ -41,7 +41,7 @@ def test_configurations_that_are_shown_are_right(block: str) -> None:
     assert not decoded.warnings
     for entry in decoded.document.components:
         cls = Registry(BUILTIN).find(entry.name.api, entry.model)
-        _, warnings = decode(cls.Config, entry.attributes, path="attributes")
+        _, warnings = decode_attributes(cls.Config, entry.attributes, path="attributes")
         assert not warnings
     assert json.loads(block)["components"]
 

@@ -14,7 +14,7 @@ from hal.errors import HalError
 from hal.sim.chips.pca9685 import Pca9685Target
 from hal.sim.target import Nak
 from nursery_graph.lifecycle import State
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.chips.bench import driving, registers_of, virtually
 
@@ -178,7 +178,7 @@ async def test_wrong_arguments(
 
 def test_wrong_attributes() -> None:
     with pytest.raises(ConfigError, match="supports 24 to 1526 Hz, not 2000 Hz"):
-        decode(Pca9685Config, {"i2c_bus": "1", "pwm_frequency_hz": 2000}, path="attributes")
+        decode_attributes(Pca9685Config, {"i2c_bus": "1", "pwm_frequency_hz": 2000}, path="attributes")
 
 
 async def test_another_chip_is_refused(autojump_clock: MockClock) -> None:

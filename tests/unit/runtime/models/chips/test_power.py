@@ -14,7 +14,7 @@ from hal.chips import ina2xx
 from hal.chips.ina2xx import INA219, INA226, Ina219, Ina226, calibrate
 from hal.sim.chips.ina2xx import Ina219Target, Ina226Target
 from nursery_graph.lifecycle import State
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.chips.bench import driving, registers_of, virtually
 
@@ -174,7 +174,7 @@ def test_wrong_attributes(model: str, attributes: dict[str, object], words: str)
     module = importlib.import_module(f"runtime.models.chips.{model}")
     config = getattr(module, f"{model.capitalize()}Config")
     with pytest.raises(ConfigError) as caught:
-        decode(config, {"i2c_bus": "1", **attributes}, path="attributes")
+        decode_attributes(config, {"i2c_bus": "1", **attributes}, path="attributes")
     assert words in str(caught.value)
 
 

@@ -20,9 +20,9 @@ from hal.inventory.findings import (
 )
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
-from runtime.models.discovery.entries import Entry, entries
-from schema.attributes import decode
-from schema.document.machine import decode as decode_document
+from runtime.models.discovery.entries import Entry, discovered_entries
+from schema.attributes import decode_attributes
+from schema.document.machine import decode_attributes as decode_document
 from schema.names import API, Model
 
 PC = Board("generic", "PC")
@@ -61,7 +61,7 @@ def models(result: tuple[Entry, ...], subject: str) -> list[tuple[str, bool]]:
 
 
 def test_an_address_gets_every_model_that_lives_there_the_likely_one_first() -> None:
-    result = entries(Inventory(PC, i2c=(BUS,)), BUILTIN)
+    result = discovered_entries(Inventory(PC, i2c=(BUS,)), BUILTIN)
     assert models(result, "0x48 on /dev/i2c-1") == [("tmp102", False), ("lm75", True)]
     first = result[0].discovery
     assert (first.name, first.api) == ("tmp102-48", "rdk:component:sensor")
@@ -69,48 +69,48 @@ def test_an_address_gets_every_model_that_lives_there_the_likely_one_first() -> 
 
 
 def test_a_chip_that_can_be_anywhere_is_less_likely_and_a_memory_is_not_guessed() -> None:
-    result = entries(EVERYTHING, BUILTIN)
+    result = discovered_entries(EVERYTHING, BUILTIN)
     assert models(result, "0x40 on /dev/i2c-1")[0] == ("ina219", False)
     assert models(result, "0x40 on /dev/i2c-1")[-1] == ("pca9685", True)
     assert models(result, "0x50 on /dev/i2c-1") == [("pca9685", True)]
 
 
 def test_chips_with_a_kernel_driver_or_without_a_model_get_no_entry() -> None:
-    subjects = {entry.subject for entry in entries(EVERYTHING, BUILTIN)}
+    subjects = {entry.subject for entry in discovered_entries(EVERYTHING, BUILTIN)}
     assert not any("0x68" in subject or "0x29" in subject for subject in subjects)
     assert "USB 0403:6001" not in subjects
     assert "/dev/input/event0" not in subjects
 
 
 def test_a_receiver_is_recognized_by_its_manufacturer() -> None:
-    result = entries(EVERYTHING, BUILTIN)
+    result = discovered_entries(EVERYTHING, BUILTIN)
     assert models(result, "/dev/ttyACM0") == [("nmea", False), ("serial_line", True)]
     assert models(result, "/dev/ttyUSB0") == [("serial_line", False), ("nmea", True)]
 
 
 def test_names_differ() -> None:
-    names = [entry.discovery.name for entry in entries(EVERYTHING, BUILTIN)]
+    names = [entry.discovery.name for entry in discovered_entries(EVERYTHING, BUILTIN)]
     assert len(set(names)) == len(names)
     assert {"local", "serial", "serial-2", "gps", "tmp102-48"} <= set(names)
 
 
 def test_a_model_that_is_not_built_in_is_not_offered() -> None:
-    assert entries(EVERYTHING, {}) == ()
+    assert discovered_entries(EVERYTHING, {}) == ()
     only = {("rdk:component:sensor", "rdk:builtin:lm75"): "x:Y"}
-    assert [entry.discovery.model for entry in entries(EVERYTHING, only)] == ["rdk:builtin:lm75"]
-    assert not entries(EVERYTHING, only)[0].alternative
+    assert [entry.discovery.model for entry in discovered_entries(EVERYTHING, only)] == ["rdk:builtin:lm75"]
+    assert not discovered_entries(EVERYTHING, only)[0].alternative
 
 
-@pytest.mark.parametrize("entry", entries(EVERYTHING, BUILTIN), ids=lambda entry: entry.discovery.name)
+@pytest.mark.parametrize("entry", discovered_entries(EVERYTHING, BUILTIN), ids=lambda entry: entry.discovery.name)
 def test_each_entry_is_accepted_by_its_model(entry: Entry) -> None:
     discovery = entry.discovery
     cls = Registry(BUILTIN).find(API.parse(discovery.api), Model.parse(discovery.model))
-    _, warnings = decode(cls.Config, dict(discovery.attributes), path="attributes")
+    _, warnings = decode_attributes(cls.Config, dict(discovery.attributes), path="attributes")
     assert not warnings
 
 
 def test_all_of_them_together_are_a_document() -> None:
-    components = [entry.document() for entry in entries(EVERYTHING, BUILTIN) if not entry.alternative]
+    components = [entry.document() for entry in discovered_entries(EVERYTHING, BUILTIN) if not entry.alternative]
     decoded = decode_document(json.dumps({"components": components}).encode())
     assert decoded.problems == ()
     assert decoded.warnings == ()
@@ -119,4 +119,4 @@ def test_all_of_them_together_are_a_document() -> None:
 
 
 def test_a_port_of_the_computer_itself_gets_none() -> None:
-    assert entries(Inventory(PC, serial=(SerialFinding("/dev/ttyS0"),)), BUILTIN) == ()
+    assert discovered_entries(Inventory(PC, serial=(SerialFinding("/dev/ttyS0"),)), BUILTIN) == ()

@@ -15,7 +15,7 @@ from runtime.engine.components.controls.board import Tick
 from runtime.engine.components.sensing.encoder import EncoderPosition, EncoderProperties, PositionType
 from runtime.engine.resource import Extra, Unsupported
 from runtime.models.fake.controls.board import FakeBoard
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.gpio.support import TICKS, board, plant
@@ -116,7 +116,7 @@ async def test_the_pins_are_its_own(bench: Bench, autojump_clock: MockClock) -> 
 
 def test_one_pin_for_both_tracks_is_refused() -> None:
     with pytest.raises(ConfigError, match="a and b are both 5"):
-        decode(IncrementalConfig, {"board": "pi", "pins": {"a": "5", "b": "5"}}, path="attributes")
+        decode_attributes(IncrementalConfig, {"board": "pi", "pins": {"a": "5", "b": "5"}}, path="attributes")
 
 
 async def test_a_board_that_refuses_its_pins_is_heard_before_it_is_ready(

@@ -14,7 +14,7 @@ from catalogue.gpio.input_sensor import GpioInputConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
 from runtime.engine.components.controls.input_controller import Event, Subscription
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 
@@ -122,7 +122,7 @@ async def test_triggered_events_are_heard(bench: Bench, nursery: trio.Nursery, a
 )
 def test_controllers_that_cannot_be(attributes: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        decode(GpioInputControllerConfig, {"board": "pi", **attributes}, path="attributes")
+        decode_attributes(GpioInputControllerConfig, {"board": "pi", **attributes}, path="attributes")
 
 
 async def test_levels_by_name(bench: Bench, autojump_clock: MockClock) -> None:
@@ -137,4 +137,4 @@ async def test_levels_by_name(bench: Bench, autojump_clock: MockClock) -> None:
     with pytest.raises(HalError):
         await sensor.get_readings()
     with pytest.raises(ConfigError, match="invert contains 'x', which is not one of a"):
-        decode(GpioInputConfig, {"board": "pi", "pins": {"a": "1"}, "invert": ["x"]}, path="attributes")
+        decode_attributes(GpioInputConfig, {"board": "pi", "pins": {"a": "1"}, "invert": ["x"]}, path="attributes")

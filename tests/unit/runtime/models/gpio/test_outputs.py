@@ -16,7 +16,7 @@ from catalogue.gpio.switch import GpioSwitchConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
 from runtime.engine.components.controls.switch import SwitchPositions
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.gpio.cancelling import cancelled_at_every_step
@@ -136,7 +136,7 @@ def test_the_duty_is_one_the_board_can_make(frequency: int, resolution: int, ang
 )
 def test_servos_that_cannot_be(attributes: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        decode(GpioServoConfig, {"board": "pi", "pin": "1", **attributes}, path="attributes")
+        decode_attributes(GpioServoConfig, {"board": "pi", "pin": "1", **attributes}, path="attributes")
 
 
 # ---- switch
@@ -218,7 +218,7 @@ async def test_a_switch_that_fails_or_is_interrupted_goes_to_its_safe_position(
 )
 def test_switches_that_cannot_be(attributes: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        decode(GpioSwitchConfig, {"board": "pi", **attributes}, path="attributes")
+        decode_attributes(GpioSwitchConfig, {"board": "pi", **attributes}, path="attributes")
 
 
 # ---- relay
@@ -298,7 +298,7 @@ async def test_a_relay_refuses_invalid_positions(bench: Bench, autojump_clock: M
         with pytest.raises(MachineError, match="use 0 to 1"):
             await pump.set_position(position)
     with pytest.raises(ConfigError, match="safe_position"):
-        decode(RelayConfig, {"board": "pi", "pin": "7", "safe_position": 2}, path="attributes")
+        decode_attributes(RelayConfig, {"board": "pi", "pin": "7", "safe_position": 2}, path="attributes")
 
 
 # ---- button

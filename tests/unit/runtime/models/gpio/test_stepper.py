@@ -17,7 +17,7 @@ from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
 from runtime.engine.components.motion.motor import MotorProperties, Powered
 from runtime.models.fake.controls.board import FakeBoard
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.gpio.cancelling import cancelled_at_every_step
@@ -292,9 +292,9 @@ async def test_invalid_speeds_are_refused(bench: Bench, autojump_clock: MockCloc
 def test_rates_that_cannot_be_stepped_are_refused() -> None:
     whole = {"board": "pi", "pins": {"step": "1", "dir": "2"}}
     with pytest.raises(ConfigError, match=r"more than 2000 steps per second: use at most 37\.5"):
-        decode(GpioStepperConfig, {**whole, "microsteps": 16, "max_rpm": 60}, path="attributes")
+        decode_attributes(GpioStepperConfig, {**whole, "microsteps": 16, "max_rpm": 60}, path="attributes")
     with pytest.raises(ConfigError, match="named twice"):
-        decode(GpioStepperConfig, {**whole, "pins": {"step": "1", "dir": "1"}}, path="attributes")
-    config, _ = decode(GpioStepperConfig, {**whole, "stepper_delay_usec": 1000}, path="attributes")
+        decode_attributes(GpioStepperConfig, {**whole, "pins": {"step": "1", "dir": "1"}}, path="attributes")
+    config, _ = decode_attributes(GpioStepperConfig, {**whole, "stepper_delay_usec": 1000}, path="attributes")
     assert config.step_rate == 500
-    assert decode(GpioStepperConfig, whole, path="attributes")[0].step_rate == MAX_STEP_RATE
+    assert decode_attributes(GpioStepperConfig, whole, path="attributes")[0].step_rate == MAX_STEP_RATE

@@ -12,7 +12,7 @@ from catalogue.gpio.motor import GpioMotorConfig
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
 from runtime.engine.components.motion.motor import MotorProperties, Powered
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.gpio.cancelling import cancelled_at_every_step
@@ -245,4 +245,4 @@ async def test_it_is_unpowered_at_start_whatever_the_pins_were(bench: Bench, aut
 )
 def test_configurations_that_cannot_be_right(attributes: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        decode(GpioMotorConfig, {"board": "pi", **attributes}, path="attributes")
+        decode_attributes(GpioMotorConfig, {"board": "pi", **attributes}, path="attributes")

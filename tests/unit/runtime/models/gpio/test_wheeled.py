@@ -18,7 +18,7 @@ from hal.sim.faults import FaultPlan
 from runtime.engine.components.motion.base import BaseProperties
 from runtime.engine.components.sensing.movement_sensor import MovementProperties
 from runtime.engine.resource import Unsupported
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import GeoPoint, Vector3
 from tests.unit.runtime.models.builtin.support import Bench
@@ -209,7 +209,7 @@ def test_bases_that_cannot_be() -> None:
     wrongs: tuple[dict[str, Any], ...] = ({"left": []}, {"right": ["left-1"]}, {"width_mm": 0})
     for wrong in wrongs:
         with pytest.raises(ConfigError):
-            decode(WheeledConfig, {**DIMENSIONS, **wrong}, path="attributes")
+            decode_attributes(WheeledConfig, {**DIMENSIONS, **wrong}, path="attributes")
 
 
 # ---- odometry

@@ -19,7 +19,7 @@ from runtime.models import BUILTIN
 from runtime.models.shell.request import DEFAULT_SIZE, ShellRequest, read_request, read_size
 from runtime.models.shell.terminal import SILENCE_LIMIT, TRAILING_OUTPUT_LIMIT, on_pipes
 from runtime.server.memory import open_machine
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 
 SHELL = "rdk:service:shell"
@@ -223,7 +223,7 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_refused_in_an_untrusted_environment() -> None:
-    document = decode(b'{"services": [{"api": "rdk:service:shell"}]}').document
+    document = decode_document(b'{"services": [{"api": "rdk:service:shell"}]}').document
     assert document is not None
     expected = plan(document, Registry(BUILTIN), trusted=False).resources["rdk:service:shell/builtin"]
     assert "-untrusted-env refuses" in str(expected.fault)
@@ -231,7 +231,9 @@ def test_refused_in_an_untrusted_environment() -> None:
 
 
 def test_a_program_is_named_from_the_root() -> None:
-    document = decode(b'{"services": [{"api": "rdk:service:shell", "attributes": {"program": "zsh"}}]}').document
+    document = decode_document(
+        b'{"services": [{"api": "rdk:service:shell", "attributes": {"program": "zsh"}}]}'
+    ).document
     assert document is not None
     fault = plan(document, Registry(BUILTIN)).resources["rdk:service:shell/builtin"].fault
     assert "program is 'zsh': write a path from the root" in str(fault)

@@ -10,7 +10,7 @@ from catalogue.vision.color_detector import ColorDetectorConfig
 from runtime.engine.components.media.camera import Image
 from runtime.engine.resource import Unsupported
 from runtime.engine.services.vision import Detection, VisionProperties
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.vision.drawn import GREEN, RED, DrawnCamera, encoded, picture
@@ -109,10 +109,10 @@ async def test_depth_is_not_looked_at(bench: Bench) -> None:
 )
 def test_attributes_that_cannot_be(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        decode(ColorDetectorConfig, {**RED_ONLY, **change}, path="attributes")
+        decode_attributes(ColorDetectorConfig, {**RED_ONLY, **change}, path="attributes")
 
 
 def test_it_waits_for_its_own_camera_alone() -> None:
-    assert list(decode(ColorDetectorConfig, RED_ONLY, path="attributes")[0].uses()) == []
+    assert list(decode_attributes(ColorDetectorConfig, RED_ONLY, path="attributes")[0].uses()) == []
     named = {**RED_ONLY, "camera_name": "cam"}
-    assert list(decode(ColorDetectorConfig, named, path="attributes")[0].uses()) == ["cam"]
+    assert list(decode_attributes(ColorDetectorConfig, named, path="attributes")[0].uses()) == ["cam"]

@@ -14,7 +14,7 @@ from catalogue.vision.steps import STEPS
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.vision.model_output import MAX_BOXES
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.document import machine
 from schema.names import API, Model
 
@@ -34,10 +34,10 @@ def test_examples_are_configurations_without_mistakes(page: str, count: int) -> 
     assert len(result) == count
     for entry in result:
         kind = "components" if ":component:" in entry["api"] else "services"
-        decoded = machine.decode(json.dumps({kind: [entry]}).encode())
+        decoded = machine.decode_document(json.dumps({kind: [entry]}).encode())
         assert (decoded.problems, decoded.warnings) == ((), ())
         cls = Registry(BUILTIN).find(API.parse(entry["api"]), Model.parse(entry["model"]))
-        _, warnings = decode(cls.Config, entry.get("attributes", {}), path="attributes")
+        _, warnings = decode_attributes(cls.Config, entry.get("attributes", {}), path="attributes")
         assert not warnings
 
 

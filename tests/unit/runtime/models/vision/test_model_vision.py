@@ -12,7 +12,7 @@ from runtime.engine.resource import Unsupported
 from runtime.engine.services.mlmodel import FlatTensor, Metadata, TensorInfo
 from runtime.engine.services.vision import Classification
 from runtime.models.mlmodels.tensors import values
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.vision.drawn import DrawnCamera, encoded, floats, model, picture
@@ -254,4 +254,4 @@ async def test_a_model_that_breaks_its_word(bench: Bench) -> None:
 )
 def test_attributes_that_cannot_be(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        decode(ModelVisionConfig, {"mlmodel_name": "m", **change}, path="attributes")
+        decode_attributes(ModelVisionConfig, {"mlmodel_name": "m", **change}, path="attributes")

@@ -14,7 +14,7 @@ from runtime.engine.services.mlmodel import Metadata, TensorInfo
 from runtime.engine.services.vision import Detection, Vision
 from runtime.models.vision.overlay import COLORS, color_of
 from runtime.server.memory import open_machine
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.vision.drawn import (
@@ -217,14 +217,14 @@ def test_required_attributes() -> None:
         entry("identity"),
         entry("classifications", classifier_name="b"),
     ]
-    config, _ = decode(TransformConfig, {"source": "cam", "pipeline": pipeline}, path="attributes")
+    config, _ = decode_attributes(TransformConfig, {"source": "cam", "pipeline": pipeline}, path="attributes")
     assert list(config.requires()) == ["cam", "a", "b"]
 
 
 def test_a_wrong_entry_is_named() -> None:
     pipeline = [entry("identity"), entry("overlay")]
     with pytest.raises(ConfigError, match=r"pipeline.1: 'overlay' is not a step"):
-        decode(TransformConfig, {"source": "cam", "pipeline": pipeline}, path="attributes")
+        decode_attributes(TransformConfig, {"source": "cam", "pipeline": pipeline}, path="attributes")
 
 
 def test_colors_of_labels_never_change() -> None:

@@ -35,7 +35,7 @@ from rpc.peers.signals import decode_description, encode_description
 from runtime.parts.cloud import answering
 from runtime.parts.cloud.answering import Answering
 from runtime.parts.cloud.part import _keys
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
 from tests.unit.rpc.echo import EchoService, Stub
 from uplink.dial import CloudAddress
@@ -515,6 +515,6 @@ async def test_a_machine_that_cannot_be_reached(state: PeerState, monkeypatch: p
     ],
 )
 def test_the_keys_of_a_document(document: dict[str, Any], keys: set[tuple[str, str]]) -> None:
-    decoded = decode(json.dumps(document).encode()).document
+    decoded = decode_document(json.dumps(document).encode()).document
     assert decoded is not None
     assert set(_keys(decoded)) == keys

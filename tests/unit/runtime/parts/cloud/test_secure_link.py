@@ -24,7 +24,7 @@ from runtime.engine.options import Options
 from runtime.parts.cloud.link import open_link, reached_at
 from runtime.server.port.serving import bind_address, server_tls
 from schema.document.cloud import Cloud
-from schema.document.machine import MachineDocument, decode
+from schema.document.machine import MachineDocument, decode_document
 from schema.errors import MachineError
 from uplink.dial import CloudAddress, CloudUnavailable, address_of, connected
 
@@ -35,7 +35,7 @@ KEYS = {"auth": {"handlers": [{"type": "api-key", "config": {"id": "key", "keys"
 
 
 def document(**sections: Any) -> MachineDocument:
-    decoded = decode(json.dumps(sections).encode()).document
+    decoded = decode_document(json.dumps(sections).encode()).document
     assert decoded is not None
     return decoded
 

@@ -15,7 +15,7 @@ from runtime.engine.registry import Registry
 from runtime.engine.resource import Attributes, Extra, Started, Value
 from runtime.models import BUILTIN
 from runtime.parts.data.files.disk import InlineDisk
-from runtime.parts.data.files.read import Content, capture_files, read
+from runtime.parts.data.files.read import Content, capture_files, read_capture_file
 from runtime.parts.data.manager import BuiltinDataManager
 from runtime.server.memory import MemoryMachine, open_machine
 
@@ -125,7 +125,7 @@ async def machine(
 def contents(folder: Path) -> Iterator[Content]:
     """Yield the content of every file; each must be complete."""
     for path in capture_files(folder):
-        content = read(path)
+        content = read_capture_file(path)
         assert content.damage is None, (path, content.damage)
         yield content
 

@@ -19,8 +19,8 @@ from runtime.parts.data.files.encode import Record
 from runtime.parts.data.files.files import CaptureFile, probe
 from runtime.parts.data.files.frames import Damaged, framed, frames
 from runtime.parts.data.files.messages import Source, parameters_of
-from runtime.parts.data.files.names import folder_of, safe, stem_of
-from runtime.parts.data.files.read import capture_files, is_being_written, read
+from runtime.parts.data.files.names import folder_of, safe_part, stem_of
+from runtime.parts.data.files.read import capture_files, is_being_written, read_capture_file
 from runtime.parts.data.files.recover import Recovered, recover
 from runtime.parts.data.files.retention import Limits, Usage, chosen, make_room
 from runtime.parts.data.files.writer import UNCOMMITTED_FILES, FileLayout, Files
@@ -44,7 +44,7 @@ def number_of(message: Any) -> int:
 
 
 def all_numbers(folder: Path) -> list[int]:
-    return [number_of(item) for path in capture_files(folder) for item in read(path).readings]
+    return [number_of(item) for path in capture_files(folder) for item in read_capture_file(path).readings]
 
 
 # ---- frames
@@ -126,7 +126,7 @@ def test_names_are_those_of_the_published_layout() -> None:
 
 @given(st.text(min_size=1))
 def test_a_name_never_leaves_its_folder(text: str) -> None:
-    name = safe(text)
+    name = safe_part(text)
     assert name
     assert name not in (".", "..")
     assert "/" not in name
@@ -153,7 +153,7 @@ def test_files_of_the_same_time_have_their_own_names(tmp_path: Path) -> None:
 
 def test_a_header_says_what_was_captured(tmp_path: Path) -> None:
     (tmp_path / "f.capture").write_bytes(SOURCE.header())
-    header = read(tmp_path / "f.capture").header
+    header = read_capture_file(tmp_path / "f.capture").header
     assert header.component_type == "rdk:component:sensor"
     assert list(header.tags) == ["a", "b"]
     assert parameters_of(header) == {"unit": "K", "depth": 2.0}
@@ -201,7 +201,7 @@ def test_a_reading_beyond_the_limit_has_a_file_of_its_own(tmp_path: Path) -> Non
     some.write(todo)
     some.finish()
     assert todo == []
-    assert [len(read(path).readings) for path in capture_files(tmp_path)] == [1, 1, 1]
+    assert [len(read_capture_file(path).readings) for path in capture_files(tmp_path)] == [1, 1, 1]
 
 
 def test_each_binary_reading_is_a_file_and_few_wait_for_the_disk(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_only_whole_readings_and_nothing_is_written_twice(
         some.write(todo)
     assert len(todo) == 12 - counters.written
     for path in capture_files(tmp_path):
-        assert read(path).damage is None
+        assert read_capture_file(path).damage is None
     monkeypatch.setattr(files.os, "write", os.write)
     some.write(todo)
     some.finish()
@@ -331,7 +331,7 @@ def test_a_cut_file_keeps_exactly_its_whole_readings(
 def test_zeros_after_a_power_cut_are_not_readings(tmp_path: Path) -> None:
     """Observed on ext4: a power cut lost the appended data, but the file kept its new length."""
     (tmp_path / "a.prog").write_bytes(SOURCE.header() + reading(0) + bytes(100))
-    assert read(tmp_path / "a.prog").cut
+    assert read_capture_file(tmp_path / "a.prog").cut
     assert recover(tmp_path) == Recovered(files=1, readings=1, cut_bytes=100)
     assert all_numbers(tmp_path) == [0]
 
@@ -377,7 +377,7 @@ def test_recovery_never_replaces_a_file(tmp_path: Path) -> None:
 
 def test_a_foreign_file_is_not_a_capture(tmp_path: Path) -> None:
     (tmp_path / "a.prog").write_bytes(b"\x05hello")
-    assert read(tmp_path / "a.prog").damage is not None
+    assert read_capture_file(tmp_path / "a.prog").damage is not None
     result = recover(tmp_path)
     assert (result.empty, result.damaged) == (1, 1)
     assert (tmp_path / "failed" / "a.prog").read_bytes() == b"\x05hello"

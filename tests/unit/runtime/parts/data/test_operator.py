@@ -23,7 +23,7 @@ from runtime.parts.data.files.frames import framed
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.files.names import folder_of
 from runtime.parts.data.methods import find
-from runtime.parts.data.rows import Selection, flat, rows
+from runtime.parts.data.rows import Selection, captured_rows, flattened
 from schema.names import API
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -159,11 +159,11 @@ def test_rows_are_selected() -> None:
     ],
 )
 def test_a_selection_is_what_is_wanted(folder: Path, selection: Selection, count: int) -> None:
-    assert len(list(rows(folder, selection))) == count
+    assert len(list(captured_rows(folder, selection))) == count
 
 
 def test_nested_values_become_columns() -> None:
-    assert dict(flat({"a": {"b": {"c": 1}, "d": [1]}, "e": {}})) == {"a.b.c": 1, "a.d": [1], "e": {}}
+    assert dict(flattened({"a": {"b": {"c": 1}, "d": [1]}, "e": {}})) == {"a.b.c": 1, "a.d": [1], "e": {}}
 
 
 # ---- export

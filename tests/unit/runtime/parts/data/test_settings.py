@@ -16,8 +16,8 @@ from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra, Value
 from runtime.parts.data.capture.control import Override, overridden, parse_overrides
 from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
-from schema.attributes import decode as decode_attributes
-from schema.document.machine import MachineDocument, decode_value
+from schema.attributes import decode_attributes as decode_attributes
+from schema.document.machine import MachineDocument, decode_document_value
 from schema.errors import ConfigError, MachineError
 from schema.names import ResourceName
 from tests.unit.runtime.parts.data import machines
@@ -25,7 +25,7 @@ from tests.unit.runtime.parts.data.machines import Counting, capturing, contents
 
 
 def read(document: Mapping[str, Any]) -> MachineDocument:
-    decoded = decode_value(document)
+    decoded = decode_document_value(document)
     assert not decoded.problems, decoded.problems
     assert decoded.document is not None
     return decoded.document

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.metrics.ftdc import Damaged, Encoder, read, samples
+from telemetry.metrics.ftdc import Damaged, Encoder, read_ftdc, samples
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -68,7 +68,7 @@ def test_a_file_cut_anywhere_gives_all_complete_samples(taken: list[dict[str, fl
     parts = [encoder.encode(number + 1, values) for number, values in enumerate(taken)]
     whole = b"".join(parts)
     size = data.draw(st.integers(0, len(whole) - 1))
-    recording = read(whole[:size])
+    recording = read_ftdc(whole[:size])
     ends = [sum(map(len, parts[: count + 1])) for count in range(len(parts))]
     assert recording.samples == sum(end <= size for end in ends)
     starts = [0, *ends]
@@ -80,7 +80,7 @@ def test_a_file_cut_anywhere_gives_all_complete_samples(taken: list[dict[str, fl
 @pytest.mark.parametrize("zeros", [1, 8, 9, 100])
 def test_zeros_at_the_end_are_not_samples(zeros: int) -> None:
     data = Encoder().encode(1, {"a": 1.0}) + bytes(zeros)
-    recording = read(data)
+    recording = read_ftdc(data)
     assert recording.samples == 1
     assert recording.problem
 
@@ -100,20 +100,20 @@ def test_zeros_at_the_end_are_not_samples(zeros: int) -> None:
 def test_other_files_are_damaged_from_the_start(data: bytes) -> None:
     with pytest.raises(Damaged):
         list(samples(data))
-    assert read(data).samples == 0
-    assert read(data).problem
+    assert read_ftdc(data).samples == 0
+    assert read_ftdc(data).problem
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_read(data: bytes) -> None:
-    recording = read(b'\x01["a","b","c"]\n' + data)
+    recording = read_ftdc(b'\x01["a","b","c"]\n' + data)
     assert recording.samples >= 0
 
 
 def test_a_recording_has_a_series_for_each_name() -> None:
     encoder = Encoder()
     data = encoder.encode(10, {"a": 1.0}) + encoder.encode(20, {"a": 2.0, "b": 3.0})
-    recording = read(data)
+    recording = read_ftdc(data)
     assert (recording.samples, recording.first, recording.last, recording.problem) == (2, 10, 20, "")
     assert recording.series["a"].times == [10, 20]
     assert recording.series["a"].values == [1.0, 2.0]
@@ -124,4 +124,4 @@ def test_names_can_contain_any_characters() -> None:
     name = 'rdk:component:motor/"left"\n é'
     data = Encoder().encode(1, {name: 1.0})
     assert json.loads(data[1 : data.index(b"\n")]) == [name]
-    assert list(read(data).series) == [name]
+    assert list(read_ftdc(data).series) == [name]

@@ -16,7 +16,7 @@ from command.cli import main
 from command.recordings.ftdc_read import GAP, chosen, find, joined, load, matching, shown
 from command.recordings.ftdc_show import clock
 from schema.errors import MachineError
-from telemetry.metrics.ftdc import Encoder, Series, read
+from telemetry.metrics.ftdc import Encoder, Series, read_ftdc
 
 SECOND = 1_000_000_000
 BEGIN = 1_767_355_200 * SECOND  # 2026-01-02T12:00:00Z
@@ -88,7 +88,7 @@ def test_patterns_ignore_case_and_something_must_match() -> None:
 
 
 def test_files_follow_each_other(home: Path) -> None:
-    both = joined(read(path.read_bytes()) for path in find([], home))
+    both = joined(read_ftdc(path.read_bytes()) for path in find([], home))
     assert both["a.State"].values == [3.0, 0.0, 0.0, 1.0, 0.0]
     assert both["a.State"].times == sorted(both["a.State"].times)
 

@@ -19,7 +19,7 @@ from runtime.engine.part import PartContext
 from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNC_INTERVAL, WAITING, Diary, Recorder, folder_of
 from schema.document.machine import MachineDocument
 from support.file_ring import SMALL, FileRing
-from telemetry.metrics.ftdc import read
+from telemetry.metrics.ftdc import read_ftdc
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
 
@@ -171,7 +171,7 @@ def content(folder: Path) -> list[bytes]:
 
 
 def recorded(folder: Path) -> list[float]:
-    return [value for data in content(folder) for value in read(data).series["taken"].values]
+    return [value for data in content(folder) for value in read_ftdc(data).series["taken"].values]
 
 
 async def started(nursery: trio.Nursery, diary: Diary) -> None:
@@ -188,7 +188,7 @@ async def test_a_sample_each_second_and_the_disk_is_waited_for_each_thirty(
         nursery.cancel_scope.cancel()
     assert recorded(tmp_path) == [float(number + 1) for number in range(SYNC_INTERVAL * 2 + 1)]
     assert disk.waits == 2
-    assert read(content(tmp_path)[0]).series["trio.LateMs"].values == [0.0] * (SYNC_INTERVAL * 2 + 1)
+    assert read_ftdc(content(tmp_path)[0]).series["trio.LateMs"].values == [0.0] * (SYNC_INTERVAL * 2 + 1)
 
 
 async def test_a_slow_disk_delays_no_sample_and_loses_none(
@@ -248,7 +248,7 @@ async def test_a_new_file_begins_with_a_schema_when_one_is_full(
         nursery.cancel_scope.cancel()
     assert len(names(tmp_path)) > 1
     assert recorded(tmp_path) == [float(number + 1) for number in range(21)]
-    assert all(not read(data).problem for data in content(tmp_path))
+    assert all(not read_ftdc(data).problem for data in content(tmp_path))
 
 
 class Refusing(FileRing):
@@ -282,7 +282,7 @@ async def test_a_failing_disk_is_reported_once_and_retried_later(
         "diagnostic data is recorded again",
     ]
     assert all(content(tmp_path)), "an empty file was left"
-    assert sum(read(data).samples for data in content(tmp_path)) == counter.taken - diary.dropped
+    assert sum(read_ftdc(data).samples for data in content(tmp_path)) == counter.taken - diary.dropped
     assert 0 < diary.dropped < counter.taken
 
 

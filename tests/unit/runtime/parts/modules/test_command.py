@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runtime.parts.modules.process import LocalProcesses
 from runtime.programs import command
 from runtime.programs.command import Program
-from schema.document.machine import MachineDocument, decode_value
+from schema.document.machine import MachineDocument, decode_document_value
 from schema.document.modules import Module, ModuleLimits
 from schema.errors import ConfigError
 
@@ -26,7 +26,7 @@ def module(**entry: object) -> Module:
 
 
 def document(**keys: object) -> MachineDocument:
-    result = decode_value(keys).document
+    result = decode_document_value(keys).document
     assert result is not None
     return result
 
@@ -162,7 +162,7 @@ def test_a_program_must_be_there_and_executable(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_an_entry_name_the_key(entry: dict[str, object], words: str) -> None:
-    decoded = decode_value({"modules": [{"name": "demo", "executable_path": "x", **entry}]})
+    decoded = decode_document_value({"modules": [{"name": "demo", "executable_path": "x", **entry}]})
     assert f"modules.0.{words}" in str(decoded.problems[0])
 
 

@@ -24,9 +24,9 @@ from runtime.programs import store
 from runtime.programs.configured import configured_packages
 from runtime.programs.store import Installed
 from runtime.server.memory import MemoryMachine, open_machine
-from schema.document.machine import decode
+from schema.document.machine import decode_document
 from schema.errors import MachineError
-from schema.substitution import fill
+from schema.substitution import fill_placeholders
 from support.worker import Worker
 from tests.loopback import listening
 from tests.unit.runtime.parts.modules.web import LIMIT, Web, whole
@@ -232,7 +232,7 @@ async def test_a_package_at_a_cloud_needs_a_cloud(tmp_path: Path) -> None:
 
 
 def test_packages_required_by_a_document() -> None:
-    result = decode(
+    result = decode_document(
         json.dumps(
             {
                 "packages": [{"name": "net", "package": "org/net", "source": {"sha256": "a" * 64}}],
@@ -256,13 +256,13 @@ def test_missing_packages_are_distinguished_from_unconfigured_ones() -> None:
         "components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake",
                         "attributes": {"a": "${packages.net}", "b": "${packages.other}"}}]
     }  # fmt: skip
-    result = decode(json.dumps(text).encode()).document
+    result = decode_document(json.dumps(text).encode()).document
     assert result is not None
-    _, warnings = fill(result, {})
+    _, warnings = fill_placeholders(result, {})
     assert "is not on this computer yet" in str(warnings[0])
     assert "add it to 'packages'" in str(warnings[1])
 
 
 def test_an_invalid_digest_is_a_mistake() -> None:
-    decoded = decode(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
+    decoded = decode_document(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
     assert "is not a SHA-256" in str(decoded.problems[0])

@@ -16,7 +16,7 @@ from runtime.parts.netcheck.checks import gateway
 from runtime.parts.netcheck.command import cloud_host, report
 from runtime.parts.netcheck.finding import REMEDIES, Finding, Outcome, failures, loss, mapping
 from runtime.parts.netcheck.targets import Targets, load, split
-from schema.document.machine import MachineDocument, decode
+from schema.document.machine import MachineDocument, decode_document
 from schema.errors import ConfigError
 
 
@@ -156,7 +156,9 @@ def part() -> NetworkChecks:
 
 def test_only_a_machine_of_a_cloud_has_the_node() -> None:
     assert part().nodes(MachineDocument()) == []
-    managed = decode(b'{"cloud": {"id": "p", "secret": "s", "app_address": "https://app.example.com"}}').document
+    managed = decode_document(
+        b'{"cloud": {"id": "p", "secret": "s", "app_address": "https://app.example.com"}}'
+    ).document
     assert managed is not None
     (node,) = part().nodes(managed)
     assert node.version == "app.example.com"

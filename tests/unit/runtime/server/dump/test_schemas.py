@@ -15,7 +15,7 @@ import pytest
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.dump import comments, resources
-from schema.attributes import decode
+from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ConfigErrors
 from schema.names import API, Model
 from tests.unit.runtime.server.dump.validator import errors
@@ -115,7 +115,7 @@ def test_attributes_required_by_the_schema_are_required_by_the_driver(pair: tupl
     assert missing == sorted(top.get("required", ()))
     if missing:
         with pytest.raises((ConfigError, ConfigErrors)) as caught:
-            decode(config, {}, path="attributes")
+            decode_attributes(config, {}, path="attributes")
         assert all(repr(name) in str(caught.value) for name in missing)
 
 
