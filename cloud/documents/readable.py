@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cloud.documents.pieces import dumps
 from cloud.values.limits import DOCUMENT, DOCUMENT_VALUES, METADATA, SECTION, Limit
-from schema.decoding.depth import MAX_DEPTH, REMEDY, TOO_DEEP
+from schema.decoding.depth import DEPTH_REMEDY, MAX_DEPTH, TOO_DEEP
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import PLAIN
 
@@ -67,7 +67,7 @@ def check_readable(document: Mapping[str, Any]) -> None:
     while waiting:
         container, path = waiting.pop()
         if len(path) >= MAX_DEPTH:
-            raise _unreadable(path, TOO_DEEP, REMEDY)
+            raise _unreadable(path, TOO_DEEP, DEPTH_REMEDY)
         count += len(container)
         if count > DOCUMENT_VALUES.value:
             raise MachineError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schema.data.annotations import MAX_ANNOTATIONS
-from schema.decoding import depth
+from schema.decoding.depth import DEPTH_REMEDY, MAX_DEPTH
 from schema.errors import ErrorKind, MachineError
 
 KIB: Final = 1024
@@ -70,10 +70,10 @@ DOCUMENT_VALUES: Final = Limit(
 )
 DOCUMENT_DEPTH: Final = Limit(
     "document_depth",
-    depth.MAX_DEPTH,
+    MAX_DEPTH,
     "levels",
     "of objects and lists inside each other",
-    depth.REMEDY,
+    DEPTH_REMEDY,
 )
 SECTION: Final = Limit(
     "section",

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from rpc.pages import words
-from runtime.engine.views.tables import clean
+from support.text import words
+from support.text.terminal import clean
 from uplink.releases import STEP_WORDS
 
 

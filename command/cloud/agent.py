@@ -37,7 +37,7 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     from command.agent.show import problem_lines, status_lines
     from command.cloud.show import outcome_lines, report_head, request_lines
     from rpc.api.cloud_v1 import AGENTS
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     part = await find(client, machine)
     state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)

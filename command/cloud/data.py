@@ -56,7 +56,7 @@ async def list_command(
     client: ApiClient, /, machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any
 ) -> None:
     """List pictures and files of MACHINE or of all machines. For readings, use `machine cloud data export`."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     selection = await _filter(client, machine, **chosen)
     rows = []
@@ -267,7 +267,7 @@ async def _save(client: ApiClient, selection: Mapping[str, Any], folder: Path) -
 
 
 async def _lines(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> int:
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     count = 0
     async for reading in client.stream(DATA, "", "export_tabular_data", **request):

@@ -30,7 +30,7 @@ def datasets() -> None:
 @with_client
 async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
     """List all datasets."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     listed: list[dict[str, Any]] = []
     for organization in await client.call(APP, "", "list_organizations"):

@@ -211,7 +211,7 @@ async def machines(
 
     from command.cloud.show import fleet, in_state, with_agents, with_health
     from rpc.api.cloud_v1 import AGENTS, HEALTH
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     parts = with_health(await fleet_of(client), await client.call(HEALTH, "", "list_health"))
     parts = in_state(parts, state or "", location)
@@ -366,7 +366,7 @@ def _object(entry: Mapping[str, Any]) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    from runtime.engine.views.tables import clean, one_line
+    from support.text.terminal import clean, one_line
 
     shown = _entry_fields(entry)
     words = [shown["time"], shown["level"].upper(), shown["logger"], shown["message"]]

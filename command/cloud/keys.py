@@ -30,7 +30,7 @@ def keys(context: click.Context) -> None:
 @with_client
 async def list_command(client: ApiClient) -> None:
     """List all keys with their roles."""
-    from runtime.engine.views.tables import table
+    from support.text.terminal import table
 
     rows = [
         [

@@ -30,7 +30,7 @@ def locations() -> None:
 @with_client
 async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
     """List locations, including those that others share."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     places = await _all(client)
     if as_json or quiet:
@@ -83,7 +83,7 @@ def secrets() -> None:
 @with_client
 async def list_secrets(client: ApiClient, location: str, as_json: bool, quiet: bool) -> None:
     """List the secrets of LOCATION, newest first. Only --json shows the secrets themselves."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     place = await _find(client, location)
     listed = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]

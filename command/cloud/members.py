@@ -33,7 +33,7 @@ def members() -> None:
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool, quiet: bool) -> None:
     """List members and invitations."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
     listing = await client.call(APP, "", "list_organization_members", organization_id=owner)
@@ -133,7 +133,7 @@ async def remove(client: ApiClient, member: str, organization: str) -> None:
 async def _deliver_link(client: ApiClient, owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
     """Report that the link is mailed, or print it."""
     from rpc.api.cloud_v1 import INVITATIONS
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     if mail and (await client.call(INVITATIONS, "", "list_invites", organization_id=owner))["mails"]:
         if not quiet:

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from command.cloud.times import local
-from runtime.engine.views.tables import clean, since, table
 from schema.decoding.report import did_you_mean
 from schema.names import composed
+from support.text.terminal import clean, since, table
 
 _SECRETS: Final = "(in secrets, which this key must not read)"
 MOST: Final = 40  # maximum lines of a difference between configurations with errors

@@ -47,7 +47,7 @@ async def _call(client: ApiClient, machine: str, method: str, **arguments: Any) 
 @with_client
 async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bool) -> None:
     """List the active triggers of MACHINE, and the errors of others."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     reply = await _call(client, machine, "list_triggers")
     listed = [_trigger(trigger) for trigger in reply["triggers"]]
@@ -89,7 +89,7 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
     verdict: list[bool] = []
 
     async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import clean, one_line, table
+        from support.text.terminal import clean, one_line, table
 
         reply = await _call(client, machine, "explain_trigger", trigger=name, reading=sample)
         explanation = reply["explanation"]
@@ -127,7 +127,7 @@ async def test(
 
     It is sent once, without retries. `machine cloud triggers deliveries` lists it like other deliveries.
     """
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     sent = await _call(client, machine, "send_test", trigger=name, value=value, reading=_parsed(reading))
     if as_json:
@@ -167,7 +167,7 @@ async def deliveries(
     quiet: bool,
 ) -> None:
     """List the deliveries for MACHINE in the last 30 days, or all attempts of the one with the id DELIVERY."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     if delivery:
         record = _record(await _call(client, machine, "get_delivery", delivery_id=delivery))
@@ -283,7 +283,7 @@ def _clock(text: str) -> str:
 
 
 def _delivery_lines(delivery: Mapping[str, Any]) -> Sequence[str]:
-    from runtime.engine.views.tables import clean, table
+    from support.text.terminal import clean, table
 
     names = ("id", "trigger", "event", "type", "target", "state", "created", "next", "component", "method")
     facts = [[name, clean(str(delivery[name]))] for name in names if delivery.get(name)]

@@ -10,8 +10,8 @@ import msgspec
 from hal.boards.catalogue import boards, compatible
 from hal.boards.definition import BoardDefinition, BoardPin
 from hal.inventory.board import device_tree, find_board
-from runtime.engine.views import tables
 from schema.errors import MachineError
+from support.text import terminal
 
 
 def show(name: str, *, as_json: bool) -> None:
@@ -24,7 +24,7 @@ def show(name: str, *, as_json: bool) -> None:
     except MachineError as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(tables.one_line(msgspec.to_builtins(board)))
+        click.echo(terminal.one_line(msgspec.to_builtins(board)))
         return
     for line in pinout(board):
         click.echo(line)
@@ -34,11 +34,13 @@ def _list(*, as_json: bool) -> None:
     this_board = compatible(device_tree().compatible)
     if as_json:
         rows = [{"name": board.name, "title": board.title, "compatible": board.compatible} for board in boards()]
-        click.echo(tables.one_line({"boards": rows, "this": this_board.name if this_board is not None else "generic"}))
+        click.echo(
+            terminal.one_line({"boards": rows, "this": this_board.name if this_board is not None else "generic"})
+        )
         return
     lines = [(board.name, board.title, "this computer" if board is this_board else "") for board in boards()]
     lines.append(("generic", "any other computer: lines are <chip>:<offset>", "" if this_board else "this computer"))
-    for line in tables.table(("NAME", "BOARD", ""), lines):
+    for line in terminal.table(("NAME", "BOARD", ""), lines):
         click.echo(line)
 
 
@@ -49,16 +51,16 @@ def pinout(board: BoardDefinition) -> Iterator[str]:
     if [pin.names[0] for pin in board.pins] == [str(place) for place in range(1, 41)]:
         pairs = zip(board.pins[::2], board.pins[1::2], strict=True)
         rows = [(odd.note, _names(odd), odd.names[0], even.names[0], _names(even), even.note) for odd, even in pairs]
-        yield from tables.table(("USE", "NAMES", "PIN", "PIN", "NAMES", "USE"), rows)
+        yield from terminal.table(("USE", "NAMES", "PIN", "PIN", "NAMES", "USE"), rows)
     elif board.pins:
         listed = [(pin.names[0], _names(pin), str(pin.line or ""), pin.note) for pin in board.pins]
-        yield from tables.table(("PIN", "NAMES", "LINE", "USE"), listed)
+        yield from terminal.table(("PIN", "NAMES", "LINE", "USE"), listed)
     else:
         yield "no GPIO chip"
     buses = [*board.i2c.items(), *board.spi.items(), *board.serial.items()]
     if buses:
         yield ""
-        yield from tables.table(("BUS", "PATH"), buses)
+        yield from terminal.table(("BUS", "PATH"), buses)
     for note in board.unverified:
         yield f"unverified: {note}"
 

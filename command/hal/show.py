@@ -16,8 +16,8 @@ from hal.inventory.checks import hardware_problems
 from hal.inventory.findings import Inventory, Problem
 from hal.inventory.scanning import take_inventory
 from hal.linux.hardware import LinuxHardware
-from runtime.engine.views import tables
 from schema.errors import MachineError
+from support.text import terminal
 
 
 def show(root: Path, *, as_json: bool, as_config: bool, lines: bool, scan: bool) -> None:
@@ -26,7 +26,7 @@ def show(root: Path, *, as_json: bool, as_config: bool, lines: bool, scan: bool)
     if as_config:
         _config(hardware)
     elif as_json:
-        click.echo(tables.one_line({**msgspec.to_builtins(hardware), "problems": msgspec.to_builtins(detected)}))
+        click.echo(terminal.one_line({**msgspec.to_builtins(hardware), "problems": msgspec.to_builtins(detected)}))
     else:
         for line in report(hardware, lines=lines):
             click.echo(line)
@@ -39,7 +39,7 @@ def check(root: Path, *, as_json: bool, scan: bool) -> int:
     """Print the problems. Return 1 if there are any, not counting hints."""
     _, detected = _take_inventory(root, scan)
     if as_json:
-        click.echo(tables.one_line(msgspec.to_builtins(detected)))
+        click.echo(terminal.one_line(msgspec.to_builtins(detected)))
     else:
         for line in explained(detected):
             click.echo(line)
@@ -74,8 +74,8 @@ def _config(hardware: Inventory) -> None:
 def explained(detected: Sequence[Problem]) -> Iterator[str]:
     """Yield lines for problems, then for hints, each followed by a line with the remedy."""
     for problem in sorted(detected, key=lambda problem: problem.hint):
-        yield tables.clean(f"{'hint' if problem.hint else 'problem'}: {problem.subject}: {problem.reason}")
-        yield tables.clean(f"  remedy: {problem.remedy}")
+        yield terminal.clean(f"{'hint' if problem.hint else 'problem'}: {problem.subject}: {problem.reason}")
+        yield terminal.clean(f"  remedy: {problem.remedy}")
     count = sum(not problem.hint for problem in detected)
     yield f"{count} problem{'s' if count != 1 else ''}" if count else "no problems"
 
@@ -83,13 +83,13 @@ def explained(detected: Sequence[Problem]) -> Iterator[str]:
 def report(hardware: Inventory, *, lines: bool = False) -> Iterator[str]:
     """Yield the lines of the tables, one table for each kind of hardware that was found."""
     model = f", {hardware.board.model}" if hardware.board.model not in ("", hardware.board.title) else ""
-    yield tables.clean(f"{hardware.board.title} ({hardware.board.name}{model})")
+    yield terminal.clean(f"{hardware.board.title} ({hardware.board.name}{model})")
     empty = True
     for head, rows in _tables(hardware, lines):
         if rows:
             empty = False
             yield ""
-            yield from tables.table(head, rows)
+            yield from terminal.table(head, rows)
     if empty:
         yield "no chip, bus, port or device was found"
 

@@ -11,8 +11,8 @@ import click
 
 from command.connection import ROBOT, Connection
 from command.machine import facts
-from runtime.engine.views import tables
 from schema.names import INTERNAL_NAMESPACE
+from support.text import terminal
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -42,13 +42,13 @@ async def call(client: ApiClient, connection: Connection, name: str, method: str
     if method_info.server_streaming:
         async with aclosing(client.stream(resource.api, resource.name, method, **arguments)) as results:
             async for result in results:
-                click.echo(tables.one_line(result))
+                click.echo(terminal.one_line(result))
         return
     result = await client.call(resource.api, resource.name, method, **arguments)
     if connection.json:
-        click.echo(tables.one_line(result))
+        click.echo(terminal.one_line(result))
     elif result is not None:
-        click.echo(tables.value_lines(result))
+        click.echo(terminal.value_lines(result))
 
 
 def _short_names(resource: facts.Resource) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def unknown_method(resource: facts.Resource, method: str, methods: dict[str, Met
 def show_methods(resource: facts.Resource, methods: dict[str, MethodInfo], connection: Connection) -> None:
     """Print all methods with their arguments and descriptions."""
     if connection.json:
-        click.echo(tables.one_line({"name": resource.full, "methods": [_as_json(info) for info in methods.values()]}))
+        click.echo(terminal.one_line({"name": resource.full, "methods": [_as_json(info) for info in methods.values()]}))
         return
     click.echo(f"{resource.full}\n")
     for info in methods.values():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from command.connection import ROBOT, Connection
-from runtime.engine.views import tables
 from schema.errors import ErrorKind, MachineError
+from support.text import terminal
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -20,17 +20,17 @@ async def operations(client: ApiClient, connection: Connection) -> None:
     """Print all calls in progress except this one, oldest first."""
     running = sorted(await client.call(ROBOT, "", "get_operations"), key=lambda call: call["started"])
     if connection.json:
-        click.echo(tables.one_line(running))
+        click.echo(terminal.one_line(running))
         return
     if not running:
         click.echo("no call is in progress")
         return
     now = datetime.now(UTC)
     rows = [
-        (call["id"], call["method"].lstrip("/"), _arguments(call), tables.since(call["started"], now))
+        (call["id"], call["method"].lstrip("/"), _arguments(call), terminal.since(call["started"], now))
         for call in running
     ]
-    for line in tables.table(("ID", "METHOD", "ARGUMENTS", "SINCE"), rows):
+    for line in terminal.table(("ID", "METHOD", "ARGUMENTS", "SINCE"), rows):
         click.echo(line)
 
 
@@ -49,4 +49,4 @@ async def cancel(client: ApiClient, words: Sequence[str]) -> None:
 
 
 def _arguments(call: dict[str, object]) -> str:
-    return tables.one_line(call["arguments"]) if call.get("arguments") else ""
+    return terminal.one_line(call["arguments"]) if call.get("arguments") else ""

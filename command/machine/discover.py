@@ -33,8 +33,8 @@ from rpc.network.mdns import (
     key,
 )
 from rpc.network.network_interfaces import Interface, interfaces
-from runtime.engine.views import tables
 from runtime.parts.mdns.records import SERVICE
+from support.text import terminal
 
 ASKED_AGAIN: Final = 0.4  # fraction of the waiting time after which the query is repeated, in case it was lost
 RECORDS: Final = 10_000  # maximum number of records kept per interface
@@ -108,7 +108,7 @@ def show(machines: list[FoundMachine], as_json: bool) -> None:
     """Print machines as a table or as JSON."""
     if as_json:
         click.echo(
-            tables.one_line(
+            terminal.one_line(
                 [
                     {
                         "name": machine.name,
@@ -123,7 +123,7 @@ def show(machines: list[FoundMachine], as_json: bool) -> None:
         )
     elif machines:
         rows = [(machine.name, address_of(machine), machine.host, machine.interface) for machine in machines]
-        for line in tables.table(("NAME", "ADDRESS", "HOST", "INTERFACE"), rows):
+        for line in terminal.table(("NAME", "ADDRESS", "HOST", "INTERFACE"), rows):
             click.echo(line)
     else:
         click.echo("no machine answered: is it on this network, and was it started without -disable-mdns?")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from runtime.engine.views.tables import clean, one_line
+from support.text.terminal import clean, one_line
 
 if TYPE_CHECKING:
     from command.connection import Connection

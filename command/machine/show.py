@@ -9,7 +9,7 @@ import click
 
 from command.connection import ROBOT, Connection
 from command.machine import facts
-from runtime.engine.views import tables
+from support.text import terminal
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -27,15 +27,15 @@ async def status(client: ApiClient, connection: Connection) -> None:
     now = datetime.now(UTC)
     if connection.json:
         click.echo(
-            tables.one_line(
+            terminal.one_line(
                 {"version": version["version"], **machine_json(machine), **extra_facts, "jobs": jobs_json(jobs)}
             )
         )
         return
-    state = tables.paint(machine.state) if connection.colour else machine.state
+    state = terminal.paint(machine.state) if connection.colour else machine.state
     click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
     revision = machine.revision[:12] or "none"
-    age = f", active for {tables.since(machine.updated, now)}" if machine.updated else ""
+    age = f", active for {terminal.since(machine.updated, now)}" if machine.updated else ""
     click.echo(f"configuration {revision}{age}")
     for line in facts.standing(extra_facts):
         click.echo(line)
@@ -62,7 +62,7 @@ async def resources(client: ApiClient, connection: Connection) -> None:
     """Print all configured resources with their states."""
     machine = await machine_state(client)
     if connection.json:
-        click.echo(tables.one_line(machine_json(machine)["resources"]))
+        click.echo(terminal.one_line(machine_json(machine)["resources"]))
     elif machine.resources:
         now = datetime.now(UTC)
         lines(HEAD, [row(resource, now) for resource in machine.resources], connection)
@@ -77,23 +77,23 @@ MODULES = ("MODULE", "STATE", "SINCE", "FAILURES", "REASON")
 
 def row(resource: facts.Resource, now: datetime) -> tuple[str, ...]:
     """Return a row for a resource, with the columns HEAD."""
-    return resource.name, resource.api, resource.state, tables.since(resource.since, now), resource.reason
+    return resource.name, resource.api, resource.state, terminal.since(resource.since, now), resource.reason
 
 
 def module_row(module: facts.Module, now: datetime) -> tuple[str, ...]:
     """Return a row for a module, with the columns MODULES."""
-    return module.name, module.state, tables.since(module.since, now), str(module.failures), module.reason
+    return module.name, module.state, terminal.since(module.since, now), str(module.failures), module.reason
 
 
 def job_row(job: facts.Job, now: datetime) -> tuple[str, ...]:
     """Return a row for a job, with the columns JOBS."""
-    next_run = "" if job.next_run is None else f"in {tables.since(now, max(now, job.next_run))}"
-    return job.name, next_run, tables.since(job.succeeded, now), tables.since(job.failed, now)
+    next_run = "" if job.next_run is None else f"in {terminal.since(now, max(now, job.next_run))}"
+    return job.name, next_run, terminal.since(job.succeeded, now), terminal.since(job.failed, now)
 
 
 def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connection) -> None:
     """Print a table."""
-    for line in tables.table(head, rows, colour=connection.colour):
+    for line in terminal.table(head, rows, colour=connection.colour):
         click.echo(line)
 
 

@@ -15,9 +15,9 @@ import trio
 from command.connection import Connection
 from command.machine import facts
 from command.machine.show import HEAD, machine_state, row
-from rpc.pages.words import readings as flatten
-from runtime.engine.views import tables
 from schema.errors import ErrorKind, MachineError
+from support.text import terminal
+from support.text.words import readings as flatten
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -89,16 +89,16 @@ async def read(client: ApiClient, machine: facts.Machine) -> dict[str, Any]:
 
 def draw(machine: facts.Machine, values: dict[str, Any], now: datetime, connection: Connection) -> list[str]:
     """Return the lines of the screen."""
-    state = tables.paint(machine.state) if connection.colour else machine.state
+    state = terminal.paint(machine.state) if connection.colour else machine.state
     lines = [f"{connection.address} is {state}; {facts.counts(machine.resources)}; stop with Ctrl-C", ""]
-    lines += tables.table(HEAD, [row(resource, now) for resource in machine.resources], colour=connection.colour)
+    lines += terminal.table(HEAD, [row(resource, now) for resource in machine.resources], colour=connection.colour)
     rows = [
         (name.partition("/")[2] if index == 0 else "", key, text)
         for name, reading in values.items()
         for index, (key, text, _) in enumerate(flatten(reading))
     ]
     if rows:
-        lines += ["", *tables.table(("SENSOR", "READING", "VALUE"), rows)]
+        lines += ["", *terminal.table(("SENSOR", "READING", "VALUE"), rows)]
     return lines
 
 
@@ -116,14 +116,13 @@ def news(
     lines = []
     for resource in facts.changes(before, machine):
         event = {"time": when, "name": resource.full, "state": resource.state, "reason": resource.reason}
-        line = (
-            f"{when} {resource.full} {resource.state}{f': {tables.clean(resource.reason)}' if resource.reason else ''}"
-        )
-        lines.append(tables.one_line(event) if as_json else line)
+        reason = f": {terminal.clean(resource.reason)}" if resource.reason else ""
+        line = f"{when} {resource.full} {resource.state}{reason}"
+        lines.append(terminal.one_line(event) if as_json else line)
     for name, reading in values.items():
         if previous_values.get(name) == reading:
             continue
         event = {"time": when, "name": name, "readings": reading}
-        line = f"{when} {name} " + " ".join(f"{key}={tables.clean(text)}" for key, text, _ in flatten(reading))
-        lines.append(tables.one_line(event) if as_json else line)
+        line = f"{when} {name} " + " ".join(f"{key}={terminal.clean(text)}" for key, text, _ in flatten(reading))
+        lines.append(terminal.one_line(event) if as_json else line)
     return lines

@@ -22,9 +22,9 @@ from command.machine import facts
 from command.modules.run import document_of, server
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
-from runtime.engine.views import tables
 from runtime.sdk.meta import Meta, check_offers
 from runtime.sdk.packing import read_folder
+from support.text import terminal
 
 READY_LIMIT: Final = 60.0  # seconds until every resource must have been tried; less than a module's start limit
 PATIENCE: Final = 3.0  # seconds until an unhealthy resource counts as a problem
@@ -127,7 +127,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         click.echo(json.dumps({"looked": verdict.looked, "problems": verdict.problems, "resources": states}, indent=2))
         return
     rows = [(resource.full, resource.state, resource.reason) for resource in verdict.resources]
-    for line in tables.table(("RESOURCE", "STATE", "REASON"), rows) if rows else ():
+    for line in terminal.table(("RESOURCE", "STATE", "REASON"), rows) if rows else ():
         click.echo(line)
     if verdict.problems and verdict.log:
         click.echo("\nlast lines of the machine's log:")

@@ -15,12 +15,12 @@ from typing import Any, Final
 import click
 
 from runtime.engine.home_folder import home
-from runtime.engine.views import tables
 from runtime.parts.data.export import FORMATS, Export, jsonl_line, parquet
 from runtime.parts.data.files.names import OPEN
 from runtime.parts.data.files.read import Content, capture_files, is_being_written, moment, read_capture_file
 from runtime.parts.data.rows import Selection, captured_rows
 from schema.errors import MachineError
+from support.text import terminal
 
 WRITING: Final = "being written"
 LEFT: Final = "left behind"
@@ -120,7 +120,7 @@ def show(folder: Path | None, *, files: bool, as_json: bool) -> int:
     all_files = list(facts_of_files(root))
     damaged = [file for file in all_files if _is_damaged(file)]
     if as_json:
-        click.echo(tables.one_line({"folder": str(root), "files": [_json(file) for file in all_files]}))
+        click.echo(terminal.one_line({"folder": str(root), "files": [_json(file) for file in all_files]}))
         return int(bool(damaged))
     if not all_files:
         click.echo(f"{root}: no captured data")
@@ -166,7 +166,7 @@ def _totals(files: list[FileFacts]) -> list[str]:
         )
         for source, total in sorted(totals.items())
     ]
-    return tables.table(("CAPTURED", "READINGS", "FILES", "BYTES", "FIRST", "LAST", ""), lines)
+    return terminal.table(("CAPTURED", "READINGS", "FILES", "BYTES", "FIRST", "LAST", ""), lines)
 
 
 def _files(root: Path, files: list[FileFacts]) -> list[str]:
@@ -174,7 +174,7 @@ def _files(root: Path, files: list[FileFacts]) -> list[str]:
         (str(file.path.relative_to(root)), str(file.readings), str(file.size), _time(file.first), file.state)
         for file in files
     ]
-    return tables.table(("FILE", "READINGS", "BYTES", "FIRST", ""), lines)
+    return terminal.table(("FILE", "READINGS", "BYTES", "FIRST", ""), lines)
 
 
 def _time(when: datetime | None) -> str:

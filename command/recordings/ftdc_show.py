@@ -16,8 +16,8 @@ from typing import Any, Final, ParamSpec
 import click
 
 from command.recordings.ftdc_read import GAP, chosen, find, joined, load, matching, shown
-from runtime.engine.views.tables import table
 from schema.errors import MachineError
+from support.text.terminal import table
 from telemetry.metrics.ftdc import Recording, Series
 
 P = ParamSpec("P")

@@ -34,8 +34,8 @@ from rpc.access.login import (
 from rpc.access.tickets import LINK, TICKET_LIFE, TICKETS_PATH
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
-from rpc.pages.words import capitalize_first
 from schema.errors import ErrorKind, MachineError
+from support.text.words import capitalize_first
 
 PATHS: Final = (TICKETS_PATH, LINK)
 OWN: Final = ("", "none", "same-origin")  # Sec-Fetch-Site of navigations that the user or this server has started

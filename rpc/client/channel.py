@@ -23,7 +23,7 @@ from rpc.limits import Limits
 from rpc.peer_timeouts import within
 from rpc.statistics import Statistics
 
-_COMMON: Final = hpack.encode(
+_COMMON: Final = hpack.encode_headers(
     [("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", USER_AGENT), codec.ACCEPT_ENCODING]
 )
 
@@ -75,10 +75,10 @@ class Channel:
         self._nursery: trio.Nursery | None = None
         self._closed = False  # after use: a late call gets UNAVAILABLE instead of RuntimeError
         self._connection: ClientConnection | None = None
-        self._fixed = hpack.encode(
+        self._fixed = hpack.encode_headers(
             [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", self.target.authority)]
         )
-        self._common = _COMMON + hpack.encode(headers)
+        self._common = _COMMON + hpack.encode_headers(headers)
         self._blocks: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class Channel:
     def _request_block(self, method: str) -> bytes:
         block = self._blocks.get(method)
         if block is None:
-            block = self._blocks[method] = self._fixed + hpack.encode_field(":path", method) + self._common
+            block = self._blocks[method] = self._fixed + hpack.encode_header(":path", method) + self._common
         return block
 
     async def credential_headers(self) -> Sequence[tuple[str, str]]:

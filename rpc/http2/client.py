@@ -65,7 +65,7 @@ class ClientConnection(Connection):
         stream = self.add(sid, caller)
         stream.local_closed = end
         block = self._request_block(method)
-        self.put_headers(sid, block + hpack.encode(headers) if headers else block, end=end)
+        self.put_headers(sid, block + hpack.encode_headers(headers) if headers else block, end=end)
         return sid
 
     def retire(self) -> None:

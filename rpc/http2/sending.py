@@ -10,7 +10,7 @@ from grpclib.exceptions import StreamTerminatedError
 from rpc.carrier import Headers
 from rpc.errors import CANCEL, FLOW_CONTROL_ERROR, PROTOCOL_ERROR, ConnectionFault, StreamFault
 from rpc.http2.codec import frames
-from rpc.http2.codec.hpack import NO_TABLE, encode
+from rpc.http2.codec.hpack import NO_TABLE, encode_headers
 from rpc.http2.flow import Stream
 from rpc.http2.streams import Streams
 
@@ -146,7 +146,7 @@ class SendingStreams(Streams):
         stream = self.streams.get(sid)
         if stream is not None and not stream.local_closed:
             stream.local_closed = end
-            self.put_headers(sid, encode(headers), end=end)
+            self.put_headers(sid, encode_headers(headers), end=end)
 
     def send_tail(self, sid: int, data: bytes) -> None:
         """Queue the last bytes of a body; bytes beyond the windows are sent when the peer widens them."""

@@ -36,8 +36,8 @@ from rpc.turns import Flow
 
 _log = logging.getLogger("rpc.http2")
 
-_RESPONSE: Final = hpack.encode([(":status", "200"), ("content-type", "application/grpc")])
-_STATUS: Final = tuple(hpack.encode_field("grpc-status", str(status.value)) for status in Status)
+_RESPONSE: Final = hpack.encode_headers([(":status", "200"), ("content-type", "application/grpc")])
+_STATUS: Final = tuple(hpack.encode_header("grpc-status", str(status.value)) for status in Status)
 
 
 async def serve_http2(
@@ -102,7 +102,7 @@ class ServerConnection(Connection):
         """Queue the response headers of a gRPC call."""
         stream = self.streams.get(sid)
         if stream is not None and not stream.local_closed:
-            self.put_headers(sid, _RESPONSE + hpack.encode(extra) if extra else _RESPONSE, end=False)
+            self.put_headers(sid, _RESPONSE + hpack.encode_headers(extra) if extra else _RESPONSE, end=False)
 
     send_message = Connection.send_data
 
@@ -113,7 +113,7 @@ class ServerConnection(Connection):
             return
         block = _STATUS[status] if headers_sent else _RESPONSE + _STATUS[status]
         stream.local_closed = True
-        self.put_headers(sid, block + hpack.encode(extra) if extra else block, end=True)
+        self.put_headers(sid, block + hpack.encode_headers(extra) if extra else block, end=True)
 
     def drain(self) -> None:
         """See `Connection.drain`; pages, which may stream without end, are cancelled after `limits.farewell`."""
@@ -314,7 +314,7 @@ class ServerConnection(Connection):
 
     def _answer(self, sid: int, headers: Headers, end: bool) -> None:
         """Queue a complete response without body to a request for which no stream is created."""
-        self.put_headers(sid, hpack.encode(headers), end=True)
+        self.put_headers(sid, hpack.encode_headers(headers), end=True)
         if not end:
             self.writer.put(frames.rst_stream(sid, NO_ERROR))
 

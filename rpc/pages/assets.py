@@ -17,8 +17,8 @@ from jinja2.bccache import Bucket
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rpc.pages import words
 from rpc.pages.compression import LEAST, compress
+from support.text import words
 
 TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css; charset=utf-8",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from rpc.pages import words
 from rpc.pages.graph_layout import BOX_HEIGHT, BOX_WIDTH, Edge, Layout, layout
+from support.text import words
 
 FITTED: Final = 1600.0  # px; a wider drawing would be illegible when scaled down to the page (1176 px)
 MISSING: Final = "missing"

@@ -12,13 +12,13 @@ MAX_DEPTH: Final = 32
 """Maximum nesting of objects and lists. Protobuf libraries read 100 nested messages; an object of a Struct takes three
 of them."""
 TOO_DEEP: Final = f"more than {MAX_DEPTH} levels of objects and lists"
-REMEDY: Final = "reduce the nesting: clients cannot read it"
+DEPTH_REMEDY: Final = "reduce the nesting: clients cannot read it"
 _SHOWN: Final = 5  # keys shown of a long path
 
 
 def nested_too_deeply(path: str = "") -> ConfigError:
     """Return the error for a document with more than `MAX_DEPTH` levels, at `path` if it is known."""
-    return ConfigError(path, f"the JSON is nested too deeply: {TOO_DEEP}", remedy=REMEDY)
+    return ConfigError(path, f"the JSON is nested too deeply: {TOO_DEEP}", remedy=DEPTH_REMEDY)
 
 
 def check_depth(document: Any) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from rpc.errors import ConnectionFault, StreamFault
-from rpc.http2.codec.hpack import Decoder, encode
+from rpc.http2.codec.hpack import Decoder, encode_headers
 
 LIMIT = 2048
 
 SEEDS = (
-    b"\x06" + encode([(":method", "GET"), ("a", "b")]),
+    b"\x06" + encode_headers([(":method", "GET"), ("a", "b")]),
     b"\x05\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff",  # RFC 7541 C.4.1, Huffman
     b"\x20\x40\x0acustom-key\x0dcustom-header\xbe\xbe",
     b"\x03\x20\x82\x3f\xe1\x1f\x40\x01a\x01b",

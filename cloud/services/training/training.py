@@ -19,10 +19,9 @@ from cloud.store.sql import Sql
 from cloud.values.cursor import cursor, read_cursor
 from cloud.values.limits import TRAINING_ARGUMENTS, TRAINING_LABELS
 from schema.errors import ErrorKind, MachineError
-from training.jobs import submission
 from training.jobs.events import Log, Metric, Progress, Status
 from training.jobs.lifecycle import State
-from training.jobs.submission import ModelType
+from training.jobs.submission import Examples, ModelType, check_examples, checked_labels
 
 UNKNOWN: Final = 2  # code of an error_status: google.rpc.Code.UNKNOWN
 SCRIPT: Final = "ml_training"  # type of the registry items
@@ -55,14 +54,14 @@ class MLTrainingService(Service):
                 remedy="leave the framework out: the model is in ONNX format",
             )
         TRAINING_LABELS.check(len(tags), "the job")
-        labels = submission.checked_labels([checked(label, "a label") for label in tags], model_type)
+        labels = checked_labels([checked(label, "a label") for label in tags], model_type)
         task = NewJob(organization_id, dataset_id, model_name, model_version or self._version(), model_type, labels)
 
-        def read(sql: Sql) -> submission.Examples:
+        def read(sql: Sql) -> Examples:
             jobs.check_free(sql, organization_id, task.model_name, task.model_version)
             return examples(sql, dataset_id, organization_id, model_type, labels)
 
-        submission.check_examples(model_type, labels, await self.read(read))
+        check_examples(model_type, labels, await self.read(read))
         return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))
 
     async def submit_custom_training_job(

@@ -15,9 +15,8 @@ from cloud.domain.training.pictures import examples
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
-from training.jobs import submission
 from training.jobs.report import Report
-from training.jobs.submission import ModelType
+from training.jobs.submission import Examples, ModelType, check_examples, checked_labels
 
 METRICS: Final = 2000  # newest metrics of a job that are drawn
 LINES: Final = 200  # log lines that a page begins with
@@ -56,13 +55,13 @@ class TrainingPageService(Service):
         """Return the error with which a job would be refused now, None if it would be accepted."""
         try:
             self.cloud.training.check(model_type)
-            checked = submission.checked_labels(labels, model_type)
+            checked = checked_labels(labels, model_type)
 
-            def work(sql: Sql) -> submission.Examples:
+            def work(sql: Sql) -> Examples:
                 owner = datasets.dataset(sql, dataset).organization_id
                 return examples(sql, dataset, owner, model_type, checked)
 
-            submission.check_examples(model_type, checked, await self.read(work))
+            check_examples(model_type, checked, await self.read(work))
         except MachineError as error:
             if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.PERMISSION):
                 raise

@@ -22,7 +22,7 @@ from cloud.work.reverse import Reverse
 from rpc.access.guard import identity_of
 from rpc.http.message_stream import MessageStream
 from rpc.http2.client import ClientConnection
-from rpc.http2.codec import hpack
+from rpc.http2.codec.hpack import encode_header, encode_headers
 from rpc.limits import Limits
 from rpc.pages.closing import DISCONNECTED
 from rpc.statistics import Statistics
@@ -30,8 +30,8 @@ from schema.errors import MachineError
 
 IDLE: Final = 60.0  # seconds without a call after which the connection is closed
 _NORMAL: Final = (1000, 1001)  # RFC 6455 7.4.1
-_PSEUDO: Final = hpack.encode([(":method", "POST"), (":scheme", "http")])
-_FIELDS: Final = hpack.encode([("te", "trailers"), ("content-type", "application/grpc")])
+_PSEUDO: Final = encode_headers([(":method", "POST"), (":scheme", "http")])
+_FIELDS: Final = encode_headers([("te", "trailers"), ("content-type", "application/grpc")])
 
 
 class Serve:
@@ -58,10 +58,10 @@ class Serve:
             await socket.send_denial_response(PlainTextResponse(text, 404))
             return
         await socket.accept()
-        head = _PSEUDO + hpack.encode_field(":authority", part)
+        head = _PSEUDO + encode_header(":authority", part)
 
         def block(method: str) -> bytes:
-            return head + hpack.encode_field(":path", method) + _FIELDS
+            return head + encode_header(":path", method) + _FIELDS
 
         message = self._cloud.limits.message
         limits = Limits(max_message=message, max_buffered=message * 3 // 2, idle_timeout=IDLE)

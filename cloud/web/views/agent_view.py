@@ -14,7 +14,7 @@ from typing import Final
 from cloud.domain.releases import reports
 from cloud.domain.releases.agent_report import Exit, Network, Problem, Program, report_of
 from cloud.domain.releases.requests import AgentRequest
-from rpc.pages.words import span
+from support.text.words import span
 from uplink.releases import AGENT, SERVER, STEP_WORDS
 
 SHOWN_OUTCOMES: Final = 20

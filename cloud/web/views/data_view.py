@@ -15,7 +15,7 @@ from cloud.domain.data.table import flat
 from cloud.services.data import data_messages as m
 from cloud.web.views.log_view import time_of
 from cloud.web.views.plots import Plot, plot
-from rpc.pages.words import bytes_text, number, shorten
+from support.text.words import bytes_text, number, shorten
 
 FILES: Final = "files"
 READINGS: Final = "readings"

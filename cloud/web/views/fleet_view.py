@@ -14,7 +14,7 @@ from cloud.domain.fleet.health import STATES, machine_state, problem_count, reje
 from cloud.domain.machines.online import SILENCE, Presence, presence
 from cloud.domain.releases import agent_report
 from cloud.domain.releases.agent_report import STATES as STATES_OF_AGENTS
-from rpc.pages.words import dom_id
+from support.text.words import dom_id
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
 MOST_VERSIONS: Final = 50  # to choose from

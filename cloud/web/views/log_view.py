@@ -12,8 +12,8 @@ from cloud.domain.machines.log_counts import LEVELS as SAME
 from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.values.cursor import cursor, read_cursor
-from rpc.pages import words
 from schema.errors import ErrorKind, MachineError
+from support.text import words
 
 LEVELS: Final = tuple(SAME)  # ascending
 PAGE: Final = 200  # lines

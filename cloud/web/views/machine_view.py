@@ -22,7 +22,7 @@ from cloud.web.views.agent_view import AgentView
 from cloud.web.views.fleet_view import running
 from rpc.pages.graph_drawing import Drawing, Vertex, drawing, structure
 from rpc.pages.patches import Piece
-from rpc.pages.words import dom_id
+from support.text.words import dom_id
 
 Text = Annotated[str, Meta(max_length=2000)]
 Names = Annotated[tuple[Text, ...], Meta(max_length=2000)]

@@ -11,7 +11,7 @@ from cloud.domain.training.jobs import Happened, JobRecord
 from cloud.services.training.training_pages import SeenJob
 from cloud.web.views.plots import Curve, curve
 from rpc.pages.patches import Piece
-from rpc.pages.words import span
+from support.text.words import span
 from training.jobs.events import Log, Metric, Progress, Status
 from training.jobs.lifecycle import FINAL, RUNNING, State
 from training.jobs.report import Figures, LabelFigures, Mistake, PlacedBox, Report

@@ -110,7 +110,7 @@ async def history(client: ApiClient, machine: str, count: int, as_json: bool) ->
     from command.cloud.configurations.history import revisions
     from command.cloud.show import history as lines
     from command.cloud.show import saves
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     part = await find(client, machine)
     saved_revisions = saves(await revisions(client, "parts", part.id, count + 1))[:count]

@@ -33,7 +33,7 @@ def fragments() -> None:
 @with_client
 async def list_command(client: ApiClient, public: bool, as_json: bool) -> None:
     """List fragments, with the number of machines that use them."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     available = await _all(client, public=public)
     if as_json:
@@ -107,7 +107,7 @@ async def set_command(client: ApiClient, fragment: str, file: Any) -> None:
 async def history(client: ApiClient, fragment: str, count: int) -> None:
     """Show who saved FRAGMENT and when, newest first."""
     from command.cloud.configurations.history import revisions
-    from runtime.engine.views.tables import table
+    from support.text.terminal import table
 
     subject = (await _find(client, fragment))["id"]
     tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]

@@ -49,7 +49,7 @@ def modules() -> None:
 @with_client
 async def list_command(client: ApiClient, as_json: bool) -> None:
     """List modules of your organizations, and public modules."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     listed = await client.call(APP, "", "list_modules")
     if as_json:
@@ -73,7 +73,7 @@ async def list_command(client: ApiClient, as_json: bool) -> None:
 @with_client
 async def versions(client: ApiClient, module: str, as_json: bool) -> None:
     """List the versions of MODULE, newest first, with their platforms."""
-    from runtime.engine.views.tables import clean, one_line, table
+    from support.text.terminal import clean, one_line, table
 
     module_info = await client.call(APP, "", "get_module", module_id=module)
     listed = module_info["versions"]

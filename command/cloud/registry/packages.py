@@ -42,7 +42,7 @@ def packages() -> None:
 @with_client
 async def list_command(client: ApiClient, kind: str | None, organization: str, as_json: bool) -> None:
     """List all files of the organization's packages and modules."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     owner = await organization_of(client, organization)
     type_filter = {"type": kind.upper()} if kind else {}

@@ -300,8 +300,8 @@ async def rotate(
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List versions with channels, platforms and rollouts, and when the metadata expires."""
-    from runtime.engine.views.tables import one_line, table
     from schema.versions import SemanticVersion
+    from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
     reply = with_texts(await client.call(RELEASES, "", "list_releases", organization_id=owner))
@@ -341,7 +341,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show the files of VERSION of PROGRAM, and its rollout with the machines."""
     from command.cloud.releases.rollouts import status_at, status_of
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
     reply = await client.call(RELEASES, "", "list_releases", organization_id=owner)
@@ -481,7 +481,7 @@ def _summary(rollout: Mapping[str, Any]) -> str:
 
 
 def _say(as_json: bool, facts: Mapping[str, Any], *lines: str) -> None:
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     click.echo(one_line(facts) if as_json else "\n".join(lines))
 

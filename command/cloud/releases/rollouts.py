@@ -85,7 +85,7 @@ _state_command("finish", "finished", "Release the version to all machines, once 
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List all rollouts, newest first."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
     rollouts = (await client.call(RELEASES, "", "list_releases", organization_id=owner))["rollouts"]
@@ -106,7 +106,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show a rollout and the state of each machine in it."""
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     owner = (await organization_of(client, organization))["id"]
     status = await status_at(client, owner, program, version)
@@ -123,7 +123,7 @@ async def status_at(client: ApiClient, owner: str, program: str, version: str) -
 
 def status_of(status: Mapping[str, Any]) -> str:
     """Return a rollout and its machines as text."""
-    from runtime.engine.views.tables import table
+    from support.text.terminal import table
 
     lines = table(_HEADINGS, [_facts(status["rollout"])])
     rows = [
@@ -159,7 +159,7 @@ def _facts(rollout: Mapping[str, Any]) -> list[str]:
 
 
 async def _change(client: ApiClient, method: str, *, organization: str, as_json: bool, **arguments: Any) -> None:
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
     entry = await client.call(RELEASES, "", method, organization_id=owner, **arguments)

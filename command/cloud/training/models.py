@@ -79,7 +79,7 @@ def use(job: str, machine: str, yes: bool) -> None:
 
 def lines_of(report: Report) -> Iterator[str]:
     """Yield a report for people."""
-    from runtime.engine.views.tables import clean, table
+    from support.text.terminal import clean, table
 
     figures = report.test if report.test.pictures else report.cross_validation
     yield f"{len(report.pictures.training)} pictures for training, {report.test.pictures} for the test"
@@ -113,7 +113,7 @@ def _headline(report: Report) -> Iterator[str]:
 
 
 def _table_of_labels(report: Report, figures: Figures) -> Iterator[str]:
-    from runtime.engine.views.tables import table
+    from support.text.terminal import table
 
     if report.detects:
         rows = [

@@ -149,7 +149,7 @@ def _submit(submitted: Callable[[TrainingClient], Awaitable[Job]], *, wait: bool
     submitted_jobs: list[str] = []
 
     async def work(client: TrainingClient) -> None:
-        from runtime.engine.views.tables import one_line
+        from support.text.terminal import one_line
         from training.client.errors import SubmissionRefused
 
         try:
@@ -168,7 +168,7 @@ def _submit(submitted: Callable[[TrainingClient], Awaitable[Job]], *, wait: bool
 
 
 def _refusal(error: Any, *, as_json: bool) -> click.ClickException:
-    from runtime.engine.views.tables import clean, one_line
+    from support.text.terminal import clean, one_line
 
     if as_json:
         click.echo(one_line({"error": str(error), "kind": error.kind.value, "missing": list(error.missing)}))
@@ -259,7 +259,7 @@ async def _watch(job: Job, *, as_json: bool) -> None:
 
 
 def _outcome(job: TrainingJob) -> str:
-    from runtime.engine.views.tables import clean
+    from support.text.terminal import clean
     from training.jobs.lifecycle import State
 
     return f"failed: {clean(job.error)}" if job.state is State.FAILED else f"was {job.state.value}"
@@ -317,7 +317,7 @@ async def _interruptible(work: Callable[[], Awaitable[None]]) -> None:
 def _json(entry: Numbered) -> str:
     import msgspec
 
-    from runtime.engine.views.tables import one_line
+    from support.text.terminal import one_line
 
     return one_line({"number": entry.number, "time": utc(entry.time), **msgspec.to_builtins(entry.event)})
 
@@ -389,7 +389,7 @@ def notify(
 
 
 def _show_notifications(targets: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
 
     if as_json:
         click.echo(one_line(list(targets)))
@@ -413,7 +413,7 @@ def list_command(status: str | None, count: int, organization: str, as_json: boo
     """List the newest training jobs of the organization."""
 
     async def work(client: TrainingClient) -> None:
-        from runtime.engine.views.tables import one_line, table
+        from support.text.terminal import one_line, table
 
         owner = (await organization_of(client.api, organization))["id"]
         jobs = await _newest(client, owner, status, count)
@@ -452,7 +452,7 @@ def status(job: str, as_json: bool) -> None:
     """Show JOB: its state, its model, and the reason of a failure."""
 
     async def work(client: TrainingClient) -> None:
-        from runtime.engine.views.tables import clean, one_line
+        from support.text.terminal import clean, one_line
 
         fields = _fields(await client.get_training_job(job))
         if as_json:

@@ -23,7 +23,7 @@ __all__ = ["train"]  # with the commands of this module
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 def trainers(as_json: bool) -> None:
     """List the trainers that are part of this program, which `copy-trainer` copies."""
-    from runtime.engine.views.tables import one_line, table
+    from support.text.terminal import one_line, table
     from training.client.trainers import TRAINERS
 
     if as_json:

@@ -300,7 +300,7 @@ _SECRET: Final = frozenset({"authorization", "cookie", "proxy-authorization", "s
 NO_TABLE: Final = b"\x20"
 
 
-def encode_field(name: str, value: str) -> bytes:
+def encode_header(name: str, value: str) -> bytes:
     """Encode one field, as an index if the static table contains it. Secrets are marked as never indexed."""
     index = _FIELD_INDEX.get((name, value))
     if index is not None:
@@ -311,9 +311,9 @@ def encode_field(name: str, value: str) -> bytes:
     return (head if index else head + _encode_string(name)) + _encode_string(value)
 
 
-def encode(headers: Headers) -> bytes:
+def encode_headers(headers: Headers) -> bytes:
     """Encode a whole block."""
-    return b"".join([encode_field(name, value) for name, value in headers])
+    return b"".join([encode_header(name, value) for name, value in headers])
 
 
 def _encode_integer(value: int, mask: int, first: int) -> bytes:

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 
 import trio
 
-from rpc.pages import words
 from schema.errors import MachineError
+from support.text import words
 
 PERIOD: Final = 1.0  # seconds between readings of one sensor
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rpc.api.convert import values
+from rpc.api.convert.values import read_struct
 from runtime.parts.data.files.encode import DAT, EXTENSIONS
 from runtime.parts.data.files.messages import parameters_of
 from runtime.parts.data.files.names import safe_part
@@ -93,7 +93,7 @@ def _rows(content: Content, selection: Selection) -> Iterator[Row]:
             continue
         facts = {"time_requested": requested, "time_received": moment(reading.metadata.time_received), **common}
         if reading.WhichOneof("data") == "struct":
-            yield Row(facts, values.read_struct(reading.struct))
+            yield Row(facts, read_struct(reading.struct))
             continue
         annotations = reading.metadata.annotations
         labels = tuple(annotation.label for annotation in (*annotations.classifications, *annotations.bboxes))

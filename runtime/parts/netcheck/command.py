@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import trio
 
 from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from runtime.engine.views.tables import table
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.finding import Finding, failures, rows
 from runtime.parts.netcheck.targets import load
 from schema.errors import ConfigError
+from support.text.terminal import table
 
 
 def main_check(config: Path | None) -> int:

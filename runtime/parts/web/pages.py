@@ -20,7 +20,6 @@ from starlette.routing import Route, WebSocketRoute
 
 from rpc.access.guard import METRICS_PATH
 from rpc.access.login import TOKEN_PATH, LoginTexts
-from rpc.pages import words
 from rpc.pages.assets import Assets
 from rpc.pages.compression import Compress
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
@@ -36,6 +35,7 @@ from runtime.parts.web.logs import LogStream
 from runtime.parts.web.logview import Filter, newest
 from runtime.parts.web.render import STATIC, Renderer
 from schema.errors import ErrorKind, MachineError
+from support.text import words
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from rpc.pages.words import plain
 from schema.secrets import masked, shortened
+from support.text.words import plain
 
 TEXT: Final = 200  # maximum number of characters shown of a text
 ITEMS: Final = 20  # maximum number of items shown of a list or mapping

@@ -36,7 +36,7 @@ REQUEST = [*BASE, ("content-type", "application/grpc")]
 
 
 def head(sid: int, fields: list[tuple[str, str]] = REQUEST, *, end: bool = False) -> bytes:
-    return frames.headers(sid, hpack.encode(fields), end=end, max_frame=16384)
+    return frames.headers(sid, hpack.encode_headers(fields), end=end, max_frame=16384)
 
 
 def call(name: str) -> list[tuple[str, str]]:

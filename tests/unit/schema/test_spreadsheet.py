@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.engine.views.tables import clean
 from runtime.parts.data.export import csv_cell
 from schema.spreadsheet import harmless_cell
+from support.text.terminal import clean
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])

@@ -13,8 +13,8 @@ from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.stopping import stop_all
 from cloud.web.common.site import author_of, render, status_of
 from rpc.pages.headers import wants_json
-from rpc.pages.words import capitalize_first, took
 from schema.errors import MachineError
+from support.text.words import capitalize_first, took
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

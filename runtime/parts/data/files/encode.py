@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 
 from rpc.api import messages
 from rpc.api.client import find_method
-from rpc.api.convert import values
 from rpc.api.convert.encode import field_filler, message_fill
 from rpc.api.convert.hints import signature_of
+from rpc.api.convert.values import fill_fields, read_struct, read_value
 from runtime.engine.apis import base_of
 from runtime.parts.data.files.frames import framed
 from runtime.parts.data.methods import BETWEEN_KEY, Method
@@ -120,7 +120,7 @@ def _keyed(key: str, data: Any) -> Encode:
         message = _stamped(data, times)
         part = message.struct.fields[key].struct_value
         part.SetInParent()
-        values.fill_fields(part.fields, result)
+        fill_fields(part.fields, result)
         yield _tabular(message)
 
     return encode
@@ -142,7 +142,7 @@ class _Tabular:
         reply = self._reply()
         self._fill(reply, result)
         message = _stamped(self._data, times)
-        values.fill_fields(message.struct.fields, plain(reply))
+        fill_fields(message.struct.fields, plain(reply))
         yield _tabular(message)
 
 
@@ -174,9 +174,9 @@ def _plain_value(value: Any) -> Any:
     if descriptor is None:
         return value
     if descriptor.full_name == "google.protobuf.Struct":
-        return values.read_struct(value)
+        return read_struct(value)
     if descriptor.full_name == "google.protobuf.Value":
-        return values.read_value(value)
+        return read_value(value)
     if descriptor.full_name == "google.protobuf.Timestamp":
         return value.ToJsonString()
     return plain(value)

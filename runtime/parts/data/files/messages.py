@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rpc.api import messages
-from rpc.api.convert import values
+from rpc.api.convert.values import fill_value, read_value
 from runtime.parts.data.files.encode import DAT, EXTENSIONS
 from runtime.parts.data.files.frames import framed
 
@@ -44,7 +44,7 @@ def _value(value: Any) -> Any:
     from google.protobuf.struct_pb2 import Value
 
     message = Value()
-    values.fill_value(message, value)
+    fill_value(message, value)
     return message
 
 
@@ -55,5 +55,5 @@ def parameters_of(header: Any) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for name, packed in header.method_parameters.items():
         message = Value()
-        parameters[name] = values.read_value(message) if packed.Unpack(message) else packed.type_url
+        parameters[name] = read_value(message) if packed.Unpack(message) else packed.type_url
     return parameters

@@ -25,8 +25,8 @@ from cloud.values.times import stored
 from cloud.web.views.data_view import MAX_COLUMNS, MAX_SHOWN, DataQuery, amount
 from cloud.web.views.plots import HEIGHT, WIDTH, Plot, plot
 from cloud.work.workroom import Workroom
-from rpc.pages.words import bytes_text
 from schema.errors import MachineError
+from support.text.words import bytes_text
 from tests.unit.cloud.captured import PNG, SETS, START, Uploads, at, piece
 from tests.unit.cloud.pages import browser, post, signed_in
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply

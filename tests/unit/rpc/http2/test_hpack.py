@@ -17,7 +17,7 @@ from rpc.errors import (
     StreamFault,
 )
 from rpc.http2.codec import huffman
-from rpc.http2.codec.hpack import STATIC_TABLE, Decoder, encode, encode_field
+from rpc.http2.codec.hpack import STATIC_TABLE, Decoder, encode_header, encode_headers
 
 TEXT = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=60)
 NAMES = st.one_of(
@@ -52,7 +52,7 @@ def test_reads_what_the_reference_encoder_writes(blocks: list[tuple[list[tuple[s
 
 @given(FIELDS)
 def test_the_reference_decoder_reads_what_we_write(fields: list[tuple[str, str]]):
-    decoded = reference.Decoder().decode(encode(fields), raw=True)
+    decoded = reference.Decoder().decode(encode_headers(fields), raw=True)
     assert [tuple(field) for field in decoded] == raw(fields)
 
 
@@ -131,7 +131,7 @@ def test_errors_that_lose_the_hpack_state_end_the_connection(block: bytes, what:
 @pytest.mark.parametrize("value", ["a\rb", "a\nb", "\0"])
 def test_a_line_break_cannot_be_smuggled(value: str):
     with pytest.raises(ConnectionFault) as caught:
-        decoder().decode(encode_field("x", value))
+        decoder().decode(encode_header("x", value))
     assert caught.value.code == PROTOCOL_ERROR
 
 
@@ -204,6 +204,6 @@ def test_an_entry_larger_than_the_table_empties_it():
 
 
 def test_secrets_are_never_to_be_indexed():
-    assert encode_field("authorization", "Bearer token")[0] & 0xF0 == 0x10
-    assert encode_field("x-other", "value")[0] & 0xF0 == 0x00
-    assert encode_field(":status", "200") == b"\x88"
+    assert encode_header("authorization", "Bearer token")[0] & 0xF0 == 0x10
+    assert encode_header("x-other", "value")[0] & 0xF0 == 0x00
+    assert encode_header(":status", "200") == b"\x88"

@@ -26,7 +26,7 @@ END = b"the end!"
 
 
 def head(sid: int, *, end: bool = False, method: str = "Echo") -> bytes:
-    return frames.headers(sid, hpack.encode(request(method)), end=end, max_frame=16384)
+    return frames.headers(sid, hpack.encode_headers(request(method)), end=end, max_frame=16384)
 
 
 def data(sid: int, text: str = "hello", *, end: bool = True) -> bytes:
@@ -148,7 +148,7 @@ async def test_frames_that_come_twice_harm_no_call_on_a_module_socket():
 
 async def test_trailers_of_a_finished_call_are_not_an_error(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, "rpc.http2")
-    trailers = frames.headers(1, hpack.encode([("x", "y")]), end=True, max_frame=16384)
+    trailers = frames.headers(1, hpack.encode_headers([("x", "y")]), end=True, max_frame=16384)
     seen = await exchange([head(1), data(1), trailers, head(3), data(3)], Limits())
     assert (seen.ended, seen.goaway) == ([1, 3], None)
     assert "ignored from" in caplog.text

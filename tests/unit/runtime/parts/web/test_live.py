@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from rpc.pages.words import dom_id
 from runtime.parts.web.pages import build
+from support.text.words import dom_id
 from tests.unit.runtime.parts.web.client import Browser
 from tests.unit.runtime.parts.web.machine_in_memory import CAMERA, MOTOR, SENSOR, MachineInMemory, machine_status, node
 

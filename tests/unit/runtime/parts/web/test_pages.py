@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 from starlette.applications import Starlette
 
-from rpc.pages.words import dom_id
 from runtime.engine.views.status import ConfigProblem, ConfigStatus, DownloadStatus, MachineState
 from runtime.parts.web.pages import PUBLIC, build
+from support.text.words import dom_id
 from tests.unit.runtime.parts.web.client import HTML, JSON, Browser
 from tests.unit.runtime.parts.web.machine_in_memory import (
     BASE,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from rpc.pages.words import plain, span
+from support.text.words import plain, span
 
 COLOURS: Final[Mapping[str, str]] = {
     "ready": "32",

@@ -6,30 +6,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command.machine import facts
-from runtime.engine.views import tables
+from support.text import terminal
 
 cells = st.text(max_size=12)
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=6))
 def test_columns_are_aligned_and_control_characters_are_removed(rows: list[tuple[str, str, str]]) -> None:
-    lines = tables.table(("A", "B", "END"), [(*row[:2], "|" + row[2]) for row in rows])
+    lines = terminal.table(("A", "B", "END"), [(*row[:2], "|" + row[2]) for row in rows])
     assert len(lines) == len(rows) + 1
-    starts = {tables.width(line[: line.rindex("|") if line.count("|") == 1 else 0]) for line in lines[1:]}
+    starts = {terminal.width(line[: line.rindex("|") if line.count("|") == 1 else 0]) for line in lines[1:]}
     assert len(starts - {0}) <= 1
     assert all(ord(char) >= 32 and not 127 <= ord(char) < 160 for line in lines for char in line)
 
 
 def test_only_the_state_column_is_colored_and_only_on_request() -> None:
     rows = [("left", "unhealthy", "it is ready")]
-    assert "\x1b" not in "".join(tables.table(("NAME", "STATE", "REASON"), rows))
-    head, line = tables.table(("NAME", "STATE", "REASON"), rows, colour=True)
+    assert "\x1b" not in "".join(terminal.table(("NAME", "STATE", "REASON"), rows))
+    head, line = terminal.table(("NAME", "STATE", "REASON"), rows, colour=True)
     assert "\x1b" not in head
     assert line == "left  \x1b[31munhealthy\x1b[0m  it is ready"
 
 
 def test_wide_letters_take_two_columns() -> None:
-    assert tables.table(("N", "S"), [("電", "x"), ("ab", "y")]) == ["N   S", "電  x", "ab  y"]
+    assert terminal.table(("N", "S"), [("電", "x"), ("ab", "y")]) == ["N   S", "電  x", "ab  y"]
 
 
 def resource(name: str, state: str = "ready", reason: str = "") -> facts.Resource:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpc.pages import words
+from support.text import words
 
 values = st.recursive(
     st.none()

@@ -1,0 +1,1 @@
+"""Text for people, on pages and in terminals. Pure."""
