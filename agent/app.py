@@ -36,24 +36,14 @@ from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
 from agent.system.host import host_facts
 from agent.updates import RELEASE, SPEED, Updates
-from rpc.api.client import ApiClient
-from schema.agent.records import NetworkConfiguration, Settings
-from schema.document.cloud import Cloud
-from schema.document.machine import decode_document
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
-from support.program_version import version
-from support.start import held_signal
-from support.systemd import ServiceManager
-from support.worker import Worker
-from telemetry.logs.loggers import Logs, configure_logs
-from telemetry.logs.outbox_sink import OutboxSink
-from telemetry.logs.rules import Rules
-from telemetry.logs.sinks import ConsoleSink
-from telemetry.outbox.queue import Outbox
-from uplink.dial import CloudAddress, address_of, shared_channel
-from uplink.files import FileSource, Reading
-from uplink.log_upload import upload_logs
+from rpc.api import ApiClient
+from schema import ErrorKind, MachineError
+from schema.agent import NetworkConfiguration, Settings
+from schema.document import Cloud, decode_document
+from support import ServiceManager, Worker, held_signal, unwrap, version
+from telemetry.logs import ConsoleSink, Logs, OutboxSink, Rules, configure_logs
+from telemetry.outbox import Outbox
+from uplink import CloudAddress, FileSource, Reading, address_of, shared_channel, upload_logs
 
 if TYPE_CHECKING:
     from agent.network.part import AgentNetwork

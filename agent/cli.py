@@ -13,8 +13,7 @@ from typing import Final, NoReturn
 
 import click
 
-from support.command_line import AbsolutePath
-from support.start import hold_signals, lean_imports, release_signals
+from support import AbsolutePath, hold_signals, lean_imports, release_signals
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -108,7 +107,7 @@ def command(
     """Install, update and supervise machine-server, and keep this device as its cloud configures it."""
     if version:
         release_signals()
-        from support.program_version import version as program_version
+        from support import version as program_version
 
         click.echo(f"machine-agent {program_version()}")
         return

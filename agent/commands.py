@@ -16,8 +16,8 @@ from agent.control.requests import Request
 from agent.layout import PROGRAMS, SERVER
 from agent.leases.leases import Leases
 from agent.updates import Updates
-from schema.agent.versions import shown_url
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.agent import shown_url
 from uplink.releases import CHECK, UPDATE
 
 _log = structlog.get_logger("agent.cloud")

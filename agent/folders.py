@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.layout import Layout
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PUBLIC: Final = 0o755
 PRIVATE: Final = 0o700

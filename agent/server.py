@@ -25,9 +25,9 @@ from agent.supervise.units import files_of, server_environment
 from agent.supervise.watchdog import Progress
 from agent.update.record import Record
 from agent.update.steps import release_to_start
-from schema.agent.records import AdvancedSettings
-from schema.errors import MachineError
-from support.worker import Worker
+from schema import MachineError
+from schema.agent import AdvancedSettings
+from support import Worker
 
 WAIT_LIMIT: Final = 60.0  # seconds for the first answer of the cloud, with wait_for_update_check; reference value
 INSTALL_LIMIT: Final = 900.0  # seconds for the update that it leads to: 100 MiB at 120 KiB/s take as long

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.start import hold_signals
+from support import hold_signals
 
 
 def main() -> None:

@@ -33,11 +33,10 @@ from agent.supervise.supervisor import Supervisor
 from agent.update.record import Record, Step
 from agent.update.steps import release_to_start
 from agent.update.table import PREPARING
-from schema.agent.records import VersionControl
-from schema.errors import MachineError
-from support.worker import Worker
-from uplink.dial import CloudAddress
-from uplink.platforms import platform
+from schema import MachineError
+from schema.agent import VersionControl
+from support import Worker
+from uplink import CloudAddress, platform
 
 RELEASE: Final = "MACHINE_RELEASE"
 """Variable in which the launcher names the release that it has started."""

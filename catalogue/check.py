@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from catalogue.models import Models
-from nursery_graph.plan import cyclic_groups
-from schema.attributes import decode_attributes as decode_attributes
-from schema.decoding.report import Report, detached, did_you_mean, join
-from schema.directory import Directory
-from schema.document.machine import Decoded, MachineDocument, ResourceEntry
-from schema.errors import ConfigError, ConfigErrors, MachineError
-from schema.frames import WORLD
-from schema.names import DEFAULT_NAMESPACE
-from schema.substitution import has_placeholder
-from telemetry.logs.rules import rules_of_document
+from nursery_graph import cyclic_groups
+from schema import DEFAULT_NAMESPACE, WORLD, ConfigError, ConfigErrors, Directory, MachineError, has_placeholder
+from schema import decode_attributes as decode_attributes
+from schema.decoding import Report, detached, did_you_mean, join
+from schema.document import Decoded, MachineDocument, ResourceEntry
+from telemetry.logs import rules_of_document
 
 RESOURCES: Final = ("components", "services")
 
@@ -109,7 +105,7 @@ class _Check:
         faulty |= set(self._cycles(edges))
         self._references()
         if document.triggers:
-            from triggers.document import examine_triggers  # imported late: machines without triggers start faster
+            from triggers import examine_triggers  # imported late: machines without triggers start faster
 
             examined = examine_triggers(document.triggers)
             report.problems += examined.problems
@@ -119,9 +115,7 @@ class _Check:
         return len(document.resources) - len(faulty)
 
     def _agent(self) -> Generator[None, None, None]:
-        from schema.agent.reading import (
-            check_settings as checking_agent,  # imported late: most machines have no such section
-        )
+        from schema.agent import check_settings as checking_agent
 
         examined = Report()
         for examined in checking_agent(self._document.agent):  # noqa: B007 - the last one is complete

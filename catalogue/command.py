@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from catalogue.parsing import Format, Parser
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class CommandSensorConfig(Attributes, kw_only=True, frozen=True):

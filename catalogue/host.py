@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 GROUPS: Final = ("cpu", "memory", "disk", "network", "temperature", "uptime")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 Size = Annotated[int, msgspec.Meta(ge=1)]
 

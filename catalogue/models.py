@@ -10,8 +10,7 @@ from importlib.resources import files
 from typing import Any, Final, Protocol
 
 from catalogue.unknown import unknown
-from schema.attributes import Attributes
-from schema.names import API, Model
+from schema import API, Attributes, Model
 
 FILE: Final = "models.json"
 """The file that tools/gen_cloud_models.py generates from the configuration classes."""

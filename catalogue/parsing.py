@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Format = Literal["json", "csv", "key_value", "number", "regex", "text"]
 

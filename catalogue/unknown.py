@@ -6,9 +6,8 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from rpc.api.table import APIS
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, Model
+from rpc.api import APIS
+from schema import API, ErrorKind, MachineError, Model
 
 NOT_BUILT: Final = {
     ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",

@@ -13,13 +13,12 @@ import msgspec
 
 from catalogue.check import check as check_document
 from catalogue.models import Models
-from runtime.engine.registry import Registry
+from runtime.engine import Registry
 from runtime.models import BUILTIN
-from schema.decoding.report import join
-from schema.document.machine import MachineDocument
-from schema.errors import ConfigError
-from schema.substitution import fill_placeholders
-from uplink.files import FileSource, decode_text
+from schema import ConfigError, fill_placeholders
+from schema.decoding import join
+from schema.document import MachineDocument
+from uplink import FileSource, decode_text
 
 
 @dataclass(frozen=True, slots=True)

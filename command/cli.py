@@ -18,7 +18,7 @@ from command.groups import Commands
 from command.machine.access import add_commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -74,7 +74,7 @@ class Main(Commands):
 
 def _version(context: click.Context, _: click.Parameter, requested: bool) -> None:
     if requested and not context.resilient_parsing:
-        from support.program_version import version
+        from support import version
 
         click.echo(f"machine {version()}")
         context.exit()

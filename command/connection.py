@@ -16,9 +16,9 @@ import click
 if TYPE_CHECKING:
     import ssl
 
-    from rpc.api.client import ApiClient
-    from rpc.client.target import Target
-    from schema.errors import MachineError
+    from rpc.api import ApiClient
+    from rpc.client import Target
+    from schema import MachineError
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 
@@ -74,7 +74,7 @@ def run(connection: Connection, command: Command) -> None:
     if connection.open is not None:
         run_on_trio(connection, command)
         return
-    from rpc.client.blocking import run_blocking
+    from rpc.client import run_blocking
 
     with _failures(connection):
         run_blocking(_called(connection, command))
@@ -93,9 +93,8 @@ def run_on_trio(connection: Connection, command: Command) -> None:
 
 
 async def _called(connection: Connection, command: Command) -> None:
-    from rpc.api.client import ApiClient
-    from rpc.client.blocking import PlainHttp
-    from rpc.client.web import StreamingWebChannel
+    from rpc.api import ApiClient
+    from rpc.client import PlainHttp, StreamingWebChannel
 
     http = PlainHttp(target_of(connection), tls_context(connection, ("http/1.1",)))
     with closing(http), _explained(connection, lambda: http.connected):
@@ -104,7 +103,7 @@ async def _called(connection: Connection, command: Command) -> None:
 
 @contextmanager
 def _failures(connection: Connection) -> Iterator[None]:
-    from schema.errors import MachineError
+    from schema import MachineError
 
     try:
         yield
@@ -121,9 +120,8 @@ def _failures(connection: Connection) -> Iterator[None]:
 @asynccontextmanager
 async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
     """Provide a client over a channel that is open during the context. Raises MachineError or Unreachable."""
-    from rpc.api.client import ApiClient
-    from rpc.client.channel import Channel
-    from rpc.client.credentials import ApiKey
+    from rpc.api import ApiClient
+    from rpc.client import ApiKey, Channel
 
     if connection.open is not None:
         async with connection.open(connection) as client:
@@ -140,7 +138,7 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
 @contextmanager
 def _explained(connection: Connection, connected: Callable[[], bool]) -> Iterator[None]:
     """Say why nothing answers; `connected` tells whether the connection was ever open."""
-    from schema.errors import ErrorKind, MachineError
+    from schema import ErrorKind, MachineError
 
     try:
         yield
@@ -157,7 +155,7 @@ def _explained(connection: Connection, connected: Callable[[], bool]) -> Iterato
 
 def target_of(connection: Connection) -> Target:
     """Parse the address of a connection. Raises click.UsageError if it is wrong."""
-    from rpc.client.target import Target
+    from rpc.client import Target
 
     try:
         return Target.parse(connection.address)
@@ -176,7 +174,7 @@ def tls_context(connection: Connection, protocols: Sequence[str] = ()) -> ssl.SS
     """
     if not _secure(connection):
         return None
-    from rpc.network.tls import ALPN, MACHINE_AUTHORITY, client_context
+    from rpc.network import ALPN, MACHINE_AUTHORITY, client_context
 
     return client_context(
         authorities=connection.ca,
@@ -188,7 +186,7 @@ def tls_context(connection: Connection, protocols: Sequence[str] = ()) -> ssl.SS
 
 def failure(error: MachineError, connection: Connection) -> click.ClickException:
     """Convert a MachineError to a click exception. With --json, also print it as JSON."""
-    from schema.errors import ErrorKind
+    from schema import ErrorKind
 
     message = str(error)
     if error.kind is ErrorKind.UNAUTHENTICATED and not connection.api_key:

@@ -10,9 +10,8 @@ import trio
 from grpclib.exceptions import GRPCError
 
 from command.connection import Connection, Unreachable, target_of, tls_context, unreachable
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from rpc.status import to_machine_error
+from rpc import to_machine_error
+from rpc.client import ApiKey, Channel
 
 ANSWER_LIMIT: Final = 60.0  # seconds
 

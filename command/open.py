@@ -12,8 +12,8 @@ import click
 
 from command.connection import Connection, target_of, tls_context
 from command.http import short_exchange
-from rpc.access.tickets import TICKET_LIFE, TICKETS_PATH, link_with, ticket_in
-from schema.errors import ErrorKind, MachineError
+from rpc.access import TICKET_LIFE, TICKETS_PATH, link_with, ticket_in
+from schema import ErrorKind, MachineError
 
 DISPLAYS: Final = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 """Variables of the environment without which there is no browser with windows."""

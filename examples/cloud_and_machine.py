@@ -21,14 +21,12 @@ from typing import Any
 
 import trio
 
-from command.connection import Connection, Unreachable
-from command.open import link_to
+from command import Connection, Unreachable, link_to
 from nursery_graph import Graph, Node, ProcessFailed, State, process_group
-from rpc.access.tickets import TICKET_LIFE
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from schema.errors import MachineError
+from rpc.access import TICKET_LIFE
+from rpc.api import ApiClient
+from rpc.client import ApiKey, Channel
+from schema import MachineError
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))

@@ -20,17 +20,12 @@ from typing import Any
 import structlog
 import trio
 
-from schema.document.cloud import Cloud
-from schema.document.machine import decode_document
-from schema.errors import ConfigError
-from support.worker import Worker
-from telemetry.logs.entry import INFO, WARN, Entry
-from telemetry.logs.outbox_sink import OutboxSink
-from telemetry.outbox.queue import Outbox
-from uplink.configuration import CloudSource
-from uplink.dial import address_of
-from uplink.log_upload import upload_logs
-from uplink.platforms import platform
+from schema import ConfigError
+from schema.document import Cloud, decode_document
+from support import Worker
+from telemetry.logs import INFO, WARN, Entry, OutboxSink
+from telemetry.outbox import Outbox
+from uplink import CloudSource, address_of, platform, upload_logs
 
 
 class Log:

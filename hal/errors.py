@@ -6,7 +6,7 @@ import errno
 from enum import Enum
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Fault(Enum):

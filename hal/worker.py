@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from hal.errors import Fault, HalError
-from support import worker
+from support import CLOSING_LIMIT, Worker
 
 
-class BusWorker(worker.Worker):
+class BusWorker(Worker):
     """The thread of a bus, which executes transactions in order. `name` is the name of the bus in errors."""
 
     def hanging(self) -> HalError:
-        """See Worker.hanging; with a remedy for hardware."""
+        """Return the error for a transaction that the kernel does not end, with what to do at the device."""
         return HalError(
-            f"{self.name}: a transaction has been hanging in the kernel for {worker.CLOSING_LIMIT:g} s",
+            f"{self.name}: a transaction has been hanging in the kernel for {CLOSING_LIMIT:g} s",
             Fault.TIMEOUT,
             remedy="unplug the adapter, or power the bus off and on: its driver does not time out",
         )

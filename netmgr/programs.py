@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from nursery_graph import process_group
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LIMIT: Final = 30.0
 """Seconds for a program that asks or switches something."""

@@ -11,11 +11,13 @@ from nursery_graph.lifecycle import State as State
 from nursery_graph.node import Node as Node
 from nursery_graph.node import Run as Run
 from nursery_graph.observe import Changes as Changes
+from nursery_graph.plan import cyclic_groups as cyclic_groups
 from nursery_graph.process import ProcessFailed as ProcessFailed
 from nursery_graph.process import ProcessGroup as ProcessGroup
 from nursery_graph.process import process_group as process_group
 from nursery_graph.process import supervise as supervise
 from nursery_graph.restart import Restart as Restart
+from nursery_graph.restart import back_off as back_off
 from nursery_graph.status import NodeStatus as NodeStatus
 from nursery_graph.status import Overdue as Overdue
 from nursery_graph.status import Snapshot as Snapshot

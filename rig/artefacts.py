@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from nursery_graph import Transition
-from support.channels import Recorder, to_csv
-from support.foreign.removal import erase
-from support.plot import Panel, panels_of, render_plot
-from telemetry.logs.entry import Entry, fields_json
+from support import Panel, Recorder, panels_of, render_plot, to_csv
+from support.foreign import erase
+from telemetry.logs import Entry, fields_json
 
 JOURNAL: Final = "journal.txt"  # in the folder of all tests: every change of an output, in order, across tests
 _NAME: Final = re.compile(r"[^A-Za-z0-9._=-]+")

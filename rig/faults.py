@@ -9,11 +9,9 @@ from typing import NoReturn, Protocol
 import pytest
 import trio
 
-from hal.errors import Fault
-from hal.ports.digital import Line
-from hal.sim.faults import FaultPlan
-from hal.sim.gpio.signal import HIGH, LOW
-from hal.sim.hardware import SimHardware
+from hal import Fault
+from hal.ports import Line
+from hal.sim import HIGH, LOW, FaultPlan, SimHardware
 
 Context = AbstractAsyncContextManager[None]
 

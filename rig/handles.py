@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from rpc.api.client import ApiClient
-from runtime.engine.proxy import Proxied, proxy_of
-from runtime.engine.resource import Resource
-from schema.names import ResourceName
+from rpc.api import ApiClient
+from runtime.engine import Proxied, Resource, proxy_of
+from schema import ResourceName
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
 Note = Callable[[str, str, Any], None]

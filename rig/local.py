@@ -10,21 +10,18 @@ from typing import Final
 import structlog
 import trio
 
-from hal.sim.bench.world import World
-from hal.sim.hardware import SimHardware
+from hal.sim import SimHardware, World
 from rig.artefacts import LogSink
 from rig.faults import Bench, Context, SimBench
 from rig.outputs import Outputs, WatchedLinux, WatchedSim
 from rig.plant import LocalPlant, PlantLink
 from rig.setup import Backend, Setup
-from rpc.api.client import ApiClient
-from runtime.engine.registry import Registry, installed_models
-from runtime.engine.resource import Resource
+from rpc.api import ApiClient
+from runtime.engine import Registry, Resource, installed_models
 from runtime.models import BUILTIN
-from runtime.server.machine import Machine
-from runtime.server.memory import MemoryMachine, open_machine
-from schema.errors import ErrorKind, MachineError
-from telemetry.logs.loggers import configure_logs
+from runtime.server import Machine, MemoryMachine, open_machine
+from schema import ErrorKind, MachineError
+from telemetry.logs import configure_logs
 
 START_LIMIT: Final = 60.0  # seconds of the rig's clock until every resource has been tried once
 

@@ -6,12 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeVar
 
-from hal.linux.hardware import LinuxHardware
-from hal.ports.digital import DigitalOutput, Line, OutputSettings
-from hal.ports.pwm import PwmChannel, PwmOutput
-from hal.reservations import Reservations
-from hal.sim.bench.world import World
-from hal.sim.hardware import SimHardware
+from hal import Reservations
+from hal.linux import LinuxHardware
+from hal.ports import DigitalOutput, Line, OutputSettings, PwmChannel, PwmOutput
+from hal.sim import SimHardware, World
 
 
 class Open(Protocol):

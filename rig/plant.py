@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pytest
 import trio
 
-from hal.sim.hardware import SimHardware
-from support.channels import Recorder
+from hal.sim import SimHardware
+from support import Recorder
 
 PlantClass = Callable[[SimHardware], Any]
 

@@ -12,13 +12,11 @@ import trio
 from rig.faults import Bench, Context
 from rig.plant import PlantLink
 from rig.setup import Backend, Setup
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from runtime.engine.calls.sessions import SESSION_KEY
-from runtime.server.machine import Machine
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from rpc.api import ApiClient
+from rpc.client import ApiKey, Channel
+from runtime.engine import SESSION_KEY
+from runtime.server import Machine
+from schema import ErrorKind, MachineError, ResourceName
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 NOT_CONFIGURED: Final = "not configured"
@@ -112,8 +110,7 @@ class RemoteMachine:
 
 async def stop_everything(client: ApiClient) -> list[str]:
     """Call StopAll, then check that no actuator moves; return a list of failures. Bounded by SAFE_LIMIT."""
-    from runtime.engine.apis import base_of
-    from runtime.engine.resource import Actuator
+    from runtime.engine import Actuator, base_of
 
     failures: list[str] = []
     with trio.move_on_after(SAFE_LIMIT) as limit:

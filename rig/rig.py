@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 import pytest
 import trio
 
-from hal.hardware import Hardware
-from hal.sim.bench.world import World
+from hal import Hardware
+from hal.sim import World
 from rig.faults import Faults
 from rig.handles import make_handle
 from rig.local import LocalMachine
 from rig.plant import Plant
 from rig.setup import Backend, Setup
-from rpc.api.client import ApiClient
-from runtime.engine.resource import Resource
-from runtime.server.machine import Machine
-from schema.errors import ErrorKind, MachineError
-from support.channels import Recorder
+from rpc.api import ApiClient
+from runtime.engine import Resource
+from runtime.server import Machine
+from schema import ErrorKind, MachineError
+from support import Recorder
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
 
@@ -100,7 +100,7 @@ class Rig:
 
     async def sample(self, every: float) -> None:
         """Record the readings of all sensors and the plant's RECORDED values every `every` seconds until cancelled."""
-        from runtime.engine.components.sensing.sensor import Sensor
+        from runtime.engine import Sensor
 
         names = [
             str(entry["name"])

@@ -13,10 +13,10 @@ from rig.artefacts import Artefacts
 from rig.faults import Bench, Context
 from rig.outputs import Outputs
 from rig.plant import PlantClass, PlantLink
-from rpc.api.client import ApiClient
-from runtime.engine.resource import Resource
-from runtime.server.machine import Machine
-from schema.errors import ErrorKind, MachineError
+from rpc.api import ApiClient
+from runtime.engine import Resource
+from runtime.server import Machine
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from rpc import errors
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 STATUS_OF_KIND: Final[Mapping[ErrorKind, Status]] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import trio
 
-from schema.errors import MachineError
+from schema import MachineError
 
 
 async def gather(*calls: Callable[[], Awaitable[object]]) -> None:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import outcome
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CLOSING_LIMIT: Final = 5.0  # seconds to wait for the call in progress; the timeouts that we set in the kernel are lower
 

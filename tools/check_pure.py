@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.check_sizes import PACKAGES
+from tools.gen_doors import MAP
 
 FORBIDDEN = frozenset({"trio", "socket", "os", "subprocess", "time", "random"})
 CLAIM = re.compile(r"\bpure\b(?! Python)", re.IGNORECASE)
 
 
 def claims(tree: ast.Module) -> bool:
-    """Return whether the docstring of a module says that it is pure."""
-    return CLAIM.search(ast.get_docstring(tree) or "") is not None
+    """Return whether the docstring of a module says that it is pure. The map of a door is about its modules."""
+    return CLAIM.search((ast.get_docstring(tree) or "").partition(MAP)[0]) is not None
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -45,6 +45,7 @@ def page() -> str:
 
 
 def _section(api: Any, service: str) -> Iterator[str]:
+    import runtime.engine
     from rpc.api.descriptions import describe
     from runtime.engine.apis import base_of
 
@@ -52,7 +53,8 @@ def _section(api: Any, service: str) -> Iterator[str]:
     assert base is not None
     yield f"## {api.subtype}{' (service)' if api.type == 'service' else ''}\n"
     yield f"{_paragraph(base.__doc__)}\n"
-    yield f"`from {base.__module__} import {base.__name__}` · `{api}` · `{service}`\n"
+    assert base.__name__ in runtime.engine.__all__, f"add {base.__name__} to the door of runtime.engine"
+    yield f"`from runtime.engine import {base.__name__}` · `{api}` · `{service}`\n"
     methods = [info for info in describe(api, base) if info.name not in COMMON]
     if methods:
         yield "| method | returns | contract |\n|---|---|---|"

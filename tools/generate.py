@@ -4,7 +4,8 @@ python -m tools.generate           # write stale files and name them
 python -m tools.generate --check   # write nothing; exit 1 if a file is stale
 python -m tools.generate --list    # name each file with its generator
 
-A generator is a module `tools/gen_*.py` with PAGE, the path of the file, and `page()`, which returns its text.
+A generator is a module `tools/gen_*.py` with PAGE, the path of the file, and `page()`, which returns its text; or with
+`pages()`, which returns the text of several files by path.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,10 +35,15 @@ class Generator:
 
 
 def generators() -> Iterator[Generator]:
-    """Yield every generator in the order of their names."""
-    for file in sorted(Path(__file__).parent.glob("gen_*.py")):
+    """Yield every generator in the order of their names, but doors first: the other generators import through them."""
+    files = Path(__file__).parent.glob("gen_*.py")
+    for file in sorted(files, key=lambda file: (file.stem != "gen_doors", file.name)):
         module = importlib.import_module(f"tools.{file.stem}")
-        yield Generator(f"tools/{file.name}", module.PAGE, module.page)
+        name = f"tools/{file.name}"
+        if hasattr(module, "pages"):
+            yield from (Generator(name, path, partial(str, text)) for path, text in module.pages().items())
+        else:
+            yield Generator(name, module.PAGE, module.page)
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ class Structure:
     cycles: frozenset[frozenset[str]]  # of modules that import each other
     imports: Mapping[str, frozenset[str]]  # modules that each module imports
     importers: Mapping[str, int]  # number of modules that import each module
+    public: Counter[str]  # modules of each package that other packages import
 
     @property
     def hub(self) -> str:
@@ -48,7 +49,18 @@ def structure(texts: Mapping[str, str]) -> Structure:
         frozenset(cycles_of({name: set(targets) for name, targets in imports.items()})),
         imports,
         Counter(target for targets in imports.values() for target in targets),
+        Counter(module.partition(".")[0] for module in _across(imports)),
     )
+
+
+def _across(imports: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the modules that are imported from another package at the root."""
+    return {
+        target
+        for name, targets in imports.items()
+        for target in targets
+        if target.partition(".")[0] != name.partition(".")[0]
+    }
 
 
 def committed(commit: str) -> dict[str, str]:
@@ -76,6 +88,8 @@ def lines_of(figures: Structure) -> Iterator[str]:
     largest = sorted(figures.folders.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     yield f"largest folders: {', '.join(f'{folder} {count}' for folder, count in largest)}"
     yield f"import cycles: {len(figures.cycles)}, with {in_cycles} modules"
+    most = ", ".join(f"{package} {count}" for package, count in figures.public.most_common(SHOWN))
+    yield f"modules imported from other packages: {figures.public.total()} ({most})"
     yield f"largest hub: {hub}, imported by {figures.importers[hub]} and importing {len(figures.imports[hub])} modules"
 
 

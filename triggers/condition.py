@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schema.document.section import Section
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.document import Section
 from triggers.operators import OPERATORS, Operator, OperatorName, Problem
 
 DEPTH: Final = 32  # names in a path, and levels of compared objects; readings are nested far less

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from schema.decoding.conversion import conform, wrong_type
-from schema.decoding.report import Report, join
-from schema.document.section import Section
-from schema.errors import ConfigError, ConfigErrors
+from schema import ConfigError, ConfigErrors
+from schema.decoding import Report, conform, join, wrong_type
+from schema.document import Section
 from triggers.condition import Eval
 from triggers.ssrf import MAX_URL, Refused, parse_url
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schema.decoding.regex import Effort
-from schema.decoding.report import shown
+from schema.decoding import Effort, shown
 from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
 from triggers.events import Firing, Happening, Ingested, Logged, Presence

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from schema.decoding.regex import MAX_STEPS, MAX_TEXT, Effort, Pattern, PatternError, StepLimit
-from schema.decoding.report import shown
+from schema.decoding import MAX_STEPS, MAX_TEXT, Effort, Pattern, PatternError, StepLimit, shown
 
 Verdict: TypeAlias = tuple[bool, str]
 """Whether a comparison holds, and an explanation with {here} for the value in the reading and {there} for the other."""

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 import trio
 
-from schema.secrets import Masker
+from schema import Masker
 from triggers.retry import Outcome, of_status
 from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_url
 from triggers.webhook import Request

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Final, Literal
 
-from support.worker import HangingCallError, Worker
+from support import HangingCallError, Worker
 from triggers.retry import Outcome
 
 _SOCKET_LIMIT: Final = 20.0  # seconds of silence; nothing else can interrupt the thread

@@ -23,7 +23,7 @@ import structlog
 from uplink import cached
 
 if TYPE_CHECKING:
-    from support.worker import Worker
+    from support import Worker
 
 MAX_LENGTH: Final = 256 * 1024  # characters of a message; an authority has less than 1,000
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----[^-]++-----END CERTIFICATE-----")

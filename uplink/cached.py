@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from telemetry.logs.logger_names import CONFIG
-from telemetry.outbox.queue import Runner
+from telemetry.outbox import Runner
 
 UNREADABLE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
 _NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

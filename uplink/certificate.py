@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 import trio
 
-from rpc.api.client import ApiClient
-from rpc.network.tls import InMemoryTls, TlsError
-from schema.errors import ErrorKind, MachineError
+from rpc.api import ApiClient
+from rpc.network import InMemoryTls, TlsError
+from schema import ErrorKind, MachineError
 from uplink import cached
 from uplink.authorities import CloudAuthorities
 from uplink.dial import CloudAddress
 
 if TYPE_CHECKING:
-    from support.worker import Worker
+    from support import Worker
 
 SERVICE: Final = "viam.app.v1.RobotService"
 CLAIMED: Final = "machine-names"
@@ -45,14 +45,14 @@ def certificate_path(home: Path, part: str) -> Path:
 
 def own_names() -> list[str]:
     """Return the host name of this computer and its addresses that others can reach."""
-    from rpc.network.network_interfaces import outward
+    from rpc.network import outward
 
     return [socket.gethostname(), *outward()]
 
 
 async def address_changes(notify: Callable[[], None]) -> None:
     """Call `notify` whenever the addresses of this computer may have changed, until cancelled."""
-    from rpc.network.network_interfaces import watch_changes
+    from rpc.network import watch_changes
 
     await watch_changes(notify)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 import trio
 
-from rpc.peer_timeouts import within
-from support.concurrency import ungrouped
+from rpc import within
+from support import ungrouped
 from uplink import cached
 from uplink.dial import CloudAddress, CloudUnavailable, connected
 from uplink.document import InvalidMessage, document_of
@@ -25,7 +25,7 @@ from uplink.watch import Tell, Watch
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
-    from support.worker import Worker
+    from support import Worker
 
 FIRST_DELAY: Final = 0.5  # seconds before the second connection attempt; doubled each time, with jitter
 MAX_DELAY: Final = 10.0  # seconds; the specification promises that a change arrives within 15

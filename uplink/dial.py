@@ -15,14 +15,12 @@ from urllib.parse import urlencode, urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.access.credential_types import API_KEY, PART_SECRET
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from rpc.client.websocket import NotOpened, Stream, open_websocket
-from rpc.network.tls import ALPN, MACHINE_AUTHORITY, TlsError, client_context
-from schema.document.cloud import Cloud
-from schema.errors import ConfigError, ErrorKind, MachineError
-from support.concurrency import unwrap
+from rpc.access import API_KEY, PART_SECRET
+from rpc.client import ApiKey, Channel, NotOpened, Stream, open_websocket
+from rpc.network import ALPN, MACHINE_AUTHORITY, TlsError, client_context
+from schema import ConfigError, ErrorKind, MachineError
+from schema.document import Cloud
+from support import unwrap
 from uplink.contact import Contact
 from uplink.http import Headers
 from uplink.platforms import platform, tags

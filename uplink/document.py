@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rpc.access.credential_types import API_KEY
+from rpc.access import API_KEY
 
 
 class InvalidMessage(ValueError):

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, private
 from uplink.http import Headers, error_text, headers_of, read_body, responding
 
 if TYPE_CHECKING:

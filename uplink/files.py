@@ -16,12 +16,10 @@ from typing import Final
 
 import trio
 
-from schema.decoding.syntax import JSONSyntaxError
-from schema.document.machine import Decoded, decode_document
-from schema.errors import ConfigError
-from schema.substitution import substitute
-from support.inotify import Inotify
-from support.watched import watched_places
+from schema import ConfigError, substitute
+from schema.decoding import JSONSyntaxError
+from schema.document import Decoded, decode_document
+from support import Inotify, watched_places
 
 SETTLE: Final = 0.05
 """Seconds without a further event after which a file counts as written. An editor's save takes a few milliseconds."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 if TYPE_CHECKING:
     import httpcore

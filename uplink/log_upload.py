@@ -12,10 +12,9 @@ from typing import Any, Final
 import structlog
 import trio
 
-from rpc.api.client import ApiClient
-from schema.errors import ErrorKind, MachineError
-from telemetry.logs.entry import Entry
-from telemetry.logs.outbox_sink import OutboxSink
+from rpc.api import ApiClient
+from schema import ErrorKind, MachineError
+from telemetry.logs import Entry, OutboxSink
 from uplink.dial import CloudAddress
 
 SERVICE: Final = "viam.app.v1.RobotService"

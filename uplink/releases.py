@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from schema.errors import ErrorKind, MachineError
-from schema.versions import SemanticVersion
+from schema import ErrorKind, MachineError, SemanticVersion
 
 AGENT: Final = "machine-agent"
 SERVER: Final = "machine-server"

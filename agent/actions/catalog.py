@@ -22,11 +22,10 @@ from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.web import Web
 from agent.update.record import Release
-from schema.agent.versions import shown_url
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
-from uplink.downloads import Part
-from uplink.http import read_body
+from schema import ErrorKind, MachineError
+from schema.agent import shown_url
+from support import Worker
+from uplink import Part, read_body
 from uplink.releases import MAX_FILE
 
 FRESH: Final = 600.0

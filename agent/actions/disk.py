@@ -20,9 +20,9 @@ from agent.launch.links import is_usable
 from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
 from agent.update.record import Progress, Record, Release, Slots, Step
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import erase
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from support.foreign import erase
+from uplink import replace_file
 from uplink.releases import Header, normal_platform
 
 UNPACKED: Final = 6

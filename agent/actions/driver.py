@@ -36,7 +36,7 @@ from agent.update.events import (
 )
 from agent.update.record import Offer, Outcome, Record, Release, Step
 from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, pause, subject
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 OBSERVE: Final = 10.0
 """Seconds between two observations of a release on trial, if nothing happens."""

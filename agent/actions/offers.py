@@ -17,10 +17,9 @@ from agent.actions.driver import Driver
 from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
 from agent.releases.signed import Signed
 from agent.update.record import Record, Release
-from schema.agent.versions import shown_url
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.versions import VersionForm, version_form
-from uplink.cached import replace_file
+from schema import ConfigError, ErrorKind, MachineError, VersionForm, version_form
+from schema.agent import shown_url
+from uplink import replace_file
 from uplink.releases import Header
 
 LIMIT: Final = 300.0

@@ -15,9 +15,9 @@ from agent.layout import SERVER
 from agent.leases.leases import Leases
 from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
-from schema.agent.records import AdvancedSettings
-from schema.errors import ConfigError
-from support.clock.zone import device_zone
+from schema import ConfigError
+from schema.agent import AdvancedSettings
+from support.clock import device_zone
 
 Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""

@@ -13,7 +13,7 @@ from agent.launch import links
 from agent.layout import Layout
 from agent.update.record import Record, Release, Step
 from agent.update.steps import fallback, subject
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import normal_platform
 
 MAX_WRONG: Final = 3

@@ -35,14 +35,12 @@ from agent.system.journal import (
     parse_filter,
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
-from schema.errors import MachineError
-from support.concurrency import ungrouped
-from support.foreign.removal import remove
-from support.worker import Worker
-from telemetry.logs.entry import WARN, Entry
-from telemetry.logs.outbox_sink import OutboxSink
-from telemetry.outbox.queue import Outbox
-from uplink.cached import replace_file
+from schema import MachineError
+from support import Worker, ungrouped
+from support.foreign import remove
+from telemetry.logs import WARN, Entry, OutboxSink
+from telemetry.outbox import Outbox
+from uplink import replace_file
 
 OWN: Final = frozenset({AGENT, SERVER, "machine-launch"})
 """Identifiers of programs whose logs reach the cloud directly. Forwarding the agent's would be a loop."""

@@ -20,8 +20,8 @@ from agent.system.os_release import OsRelease
 from agent.system.programs import Programs, checked
 from agent.system.store import Store
 from agent.system.upgrades import DISTRIBUTIONS, SETTING
-from schema.agent.records import SystemConfiguration
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.agent import SystemConfiguration
 
 ASK_AGAIN: Final = 300.0
 """Seconds after which a refused permission is asked for again: a maintenance sensor reports no changes."""

@@ -16,8 +16,8 @@ from agent.system.programs import Programs, checked
 from agent.system.state import FLUSH_JOURNAL, RESTART_JOURNALD, switch_timer
 from agent.system.store import JOURNAL, UPGRADES, Store
 from agent.system.upgrades import SETTING, UpgradePlan, UpgradeType, plan_upgrades
-from schema.agent.records import SystemConfiguration
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, MachineError
+from schema.agent import SystemConfiguration
 
 JOURNAL_SETTING: Final = "agent.system_configuration.logging_journald_system_max_use_megabytes"
 MANAGED: Final = ("managed-all", "managed-security")

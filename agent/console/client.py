@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from agent.console.protocol import MAX_LINE, Request, decode_reply, encode, raised
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class NoAgentError(MachineError):

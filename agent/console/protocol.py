@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_LINE: Final = 256 * 1024
 """Bytes of a request or reply, with the line feed. A report has at most 64 KiB."""

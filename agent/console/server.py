@@ -12,8 +12,8 @@ import structlog
 import trio
 
 from agent.console.protocol import MAX_LINE, Reply, decode_request, encode, failure
-from rpc.network.listeners import open_unix_listener
-from schema.errors import ErrorKind, MachineError
+from rpc.network import open_unix_listener
+from schema import ErrorKind, MachineError
 
 REQUEST_LIMIT: Final = 10.0  # seconds until the request is complete
 MAX_CLIENTS: Final = 16

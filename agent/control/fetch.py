@@ -11,10 +11,9 @@ from typing import Any, Final
 import structlog
 import trio
 
-from rpc.api.client import ApiClient
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.numbers import whole_numbers
-from uplink.dial import CloudAddress
+from rpc.api import ApiClient
+from schema import ConfigError, ErrorKind, MachineError, whole_numbers
+from uplink import CloudAddress
 from uplink.releases import PROBLEMS_KEY
 
 SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from schema.agent.records import Settings
-from schema.document.cloud import Cloud
-from telemetry.logs.loggers import Logs
-from telemetry.logs.rules import Rules
+from schema.agent import Settings
+from schema.document import Cloud
+from telemetry.logs import Logs, Rules
 
 
 def apply_to_logs(logs: Logs, settings: Settings, credentials: Cloud, *, debug: bool = False) -> None:

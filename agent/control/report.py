@@ -12,7 +12,7 @@ import msgspec
 
 from agent.update.record import Outcome, Quarantined, Record, Step
 from agent.update.steps import release_to_start
-from schema.errors import ConfigError
+from schema import ConfigError
 
 FORMAT: Final = 1
 """The format of the report; increased by a change that a reader of the former format would misread."""

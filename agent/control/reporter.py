@@ -15,10 +15,9 @@ import structlog
 import trio
 
 from agent.control.report import Report, encode, essence
-from rpc.api.client import ApiClient
-from rpc.api.cloud_v1 import AGENTS
-from schema.errors import ErrorKind, MachineError
-from uplink.dial import CloudAddress
+from rpc.api import AGENTS, ApiClient
+from schema import ErrorKind, MachineError
+from uplink import CloudAddress
 
 GATHER: Final = 1.0  # seconds after a change, in which further ones are included
 SHORTEST: Final = 5.0  # seconds between two reports

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 import structlog
 import trio
 
-from rpc.api.client import ApiClient
-from rpc.api.cloud_v1 import AGENTS
-from schema.errors import ErrorKind, MachineError
-from uplink.dial import CloudAddress
+from rpc.api import AGENTS, ApiClient
+from schema import ErrorKind, MachineError
+from uplink import CloudAddress
 from uplink.releases import REQUEST_WAIT
 
 CALL_LIMIT: Final = REQUEST_WAIT + 15.0  # seconds

@@ -9,9 +9,9 @@ from typing import Final
 import structlog
 import trio
 
-from rpc.api.client import ApiClient
-from schema.errors import MachineError
-from uplink.dial import CloudAddress
+from rpc.api import ApiClient
+from schema import MachineError
+from uplink import CloudAddress
 
 SERVICE: Final = "viam.app.v1.RobotService"
 CALL_LIMIT: Final = 15.0  # seconds

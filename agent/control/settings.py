@@ -10,11 +10,10 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from schema.agent.reading import read_settings
-from schema.agent.records import Settings
-from schema.decoding.syntax import parse_json
-from schema.errors import ConfigError, MachineError
-from uplink.cached import replace_file
+from schema import ConfigError, MachineError
+from schema.agent import Settings, read_settings
+from schema.decoding import parse_json
+from uplink import replace_file
 
 MAX_BYTES: Final = 1 << 20
 """Size of the defaults file, and of the stored answer."""

@@ -19,8 +19,8 @@ import msgspec
 from agent.diagnosis.checks import Device
 from agent.diagnosis.facts import output
 from agent.layout import PROGRAMS
-from schema.secrets import Masker
-from support.foreign.walking import walk
+from schema import Masker
+from support.foreign import walk
 
 MAX_TEXT: Final = 8 << 20  # bytes of one entry; the end is kept, because it is the newest of a log
 JOURNAL_LINES: Final = 5000

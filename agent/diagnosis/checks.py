@@ -20,11 +20,11 @@ from agent.diagnosis.finding import Finding, Level
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update import store
 from agent.update.steps import release_to_start
-from rpc.api.client import ApiClient
-from schema.document.machine import decode_document
-from schema.errors import ErrorKind, MachineError
+from rpc.api import ApiClient
+from schema import ErrorKind, MachineError
+from schema.document import decode_document
 from support.private import is_open
-from uplink.dial import CloudAddress, address_of
+from uplink import CloudAddress, address_of
 
 NETWORK_LIMIT: Final = 10.0  # seconds for each check of the network
 SERVER_PORT: Final = 8080  # default of machine-server

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from agent.hooks.moments import Moment
-from schema.decoding.report import detached, did_you_mean
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import detached, did_you_mean
 
 NAMES: Final = tuple(moment.value for moment in Moment)
 _MAX_FILES: Final = 100

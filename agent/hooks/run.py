@@ -13,9 +13,8 @@ import trio
 
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
-from schema.errors import ConfigError
-from support.concurrency import ungrouped
-from support.watched import follow_files
+from schema import ConfigError
+from support import follow_files, ungrouped
 
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL for a hook that takes too long and for what it has left running, which is waited

@@ -16,8 +16,8 @@ from agent.install.source import stage_package
 from agent.install.target import Say, Target
 from agent.layout import AGENT, SERVER, Layout
 from agent.supervise.units import agent_unit, server_unit
-from schema.errors import ErrorKind, MachineError
-from uplink.platforms import platform
+from schema import ErrorKind, MachineError
+from uplink import platform
 from uplink.releases import normal_platform
 
 

@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 from typing import Final
 
-from schema.decoding.syntax import parse_json
-from schema.document.cloud import Cloud
-from schema.document.machine import decode_document
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
-from uplink.files import FileSource
+from schema import ErrorKind, MachineError
+from schema.decoding import parse_json
+from schema.document import Cloud, decode_document
+from uplink import FileSource, replace_file
 
 CA_FILE: Final = "machine-cloud-ca.pem"
 """Name of the file with the certificates of the cloud, in the folder of the credentials."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
 from agent.layout import PROGRAMS
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 
 SERVICES: Final = ("viam-agent.service", "viam-server.service")
 CREDENTIALS: Final = Path("/etc/viam.json")

@@ -31,10 +31,10 @@ from agent.system.state import MANIFEST as SYSTEM
 from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
 from agent.update.record import Record, Slots
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import erase, remove
+from schema import ErrorKind, MachineError
+from support.foreign import erase, remove
 from support.private import close, is_open
-from uplink.cached import replace_file
+from uplink import replace_file
 
 INSTALLED: Final = "installed-files.json"
 """Manifest of the files that the installation writes, in the folder of the state."""
@@ -244,7 +244,7 @@ def _give_back_network(layout: Layout, say: Say) -> None:
         return
     import trio
 
-    from netmgr.service.release import give_back
+    from netmgr.service import give_back
 
     try:
         for line in trio.run(give_back, layout.network_runtime):

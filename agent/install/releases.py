@@ -46,12 +46,11 @@ from agent.releases.web import Web
 from agent.system.host import host_facts
 from agent.update import store
 from agent.update.record import Record, Release, Slots
-from rpc.api.client import ApiClient
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import erase
-from support.program_version import version
-from support.worker import Worker
-from uplink.dial import CloudAddress, address_of
+from rpc.api import ApiClient
+from schema import ErrorKind, MachineError
+from support import Worker, version
+from support.foreign import erase
+from uplink import CloudAddress, address_of
 from uplink.releases import Header
 
 FILE: Final = "MACHINE_RELEASE_FILE"

@@ -14,9 +14,9 @@ import msgspec
 
 from agent.layout import AGENT, SERVER, Layout
 from agent.update.record import Release
-from support.foreign.removal import erase
-from support.program_version import version
-from uplink.platforms import platform
+from support import version
+from support.foreign import erase
+from uplink import platform
 
 ENTRIES: Final[Mapping[str, str]] = {AGENT: "agent.start", SERVER: "runtime.server.start"}
 """The module of each program."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from agent.layout import Layout
-from schema.errors import ErrorKind, MachineError
-from uplink.platforms import platform
+from schema import ErrorKind, MachineError
+from uplink import platform
 from uplink.releases import normal_platform
 
 COMMAND_LIMIT: Final = 330.0  # seconds; systemd gives the agent 300 for its start, and machine-server 120 for its end

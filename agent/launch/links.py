@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.layout import Layout
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_STARTS: Final = 3
 """Starts of a release on trial; the launcher starts `back` instead of a further one."""

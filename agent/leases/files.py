@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.leases.lease import FORMAT, MAX_BYTES, Content, encode, is_ignored, is_name, parse
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 
 GROUP: Final = "machine-lease"
 """Group of the users that may take leases."""

@@ -16,8 +16,8 @@ import trio
 
 from agent.leases import files
 from agent.leases.lease import LONGEST, MAX_NOTE, Content, counted_end, is_name
-from schema.errors import ConfigError, ErrorKind, MachineError
-from support.inotify import Inotify
+from schema import ConfigError, ErrorKind, MachineError
+from support import Inotify
 
 SETTLE: Final = 0.2
 """Seconds between a change and its effect, so that a program that writes all the time does not occupy the agent."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent.maintenance.decide import Policy
 from agent.maintenance.windows import Window
-from schema.agent.records import AdvancedSettings, MaintenanceWindow
+from schema.agent import AdvancedSettings, MaintenanceWindow
 
 _DAYS: Final[Mapping[str, int]] = {"mon": 0, "tue": 1, "wed": 2, "thu": 3, "fri": 4, "sat": 5, "sun": 6}
 

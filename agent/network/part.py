@@ -19,21 +19,26 @@ from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
 from netmgr import programs
-from netmgr.model.network import Network
-from netmgr.model.settings import Settings as NetworkSettings
-from netmgr.portal.access import Lock
-from netmgr.provisioning.records import Forced
-from netmgr.service.backend import PortalBackend, Product
-from netmgr.service.commands import NetworkCommands, network_explanation, network_status
-from netmgr.service.core import Inputs, NetworkService, stores_of
-from netmgr.service.proofs import Cloud
-from schema.document.cloud import Cloud as Credentials
-from schema.document.machine import decode_document
-from schema.errors import ConfigError, ErrorKind, MachineError
-from support.inotify import Inotify
-from support.program_version import version
-from support.worker import Worker
-from uplink.cached import replace_file as replace_file
+from netmgr.model import Network
+from netmgr.model import Settings as NetworkSettings
+from netmgr.portal import Lock
+from netmgr.provisioning import Forced
+from netmgr.service import (
+    Cloud,
+    Inputs,
+    NetworkCommands,
+    NetworkService,
+    PortalBackend,
+    Product,
+    network_explanation,
+    network_status,
+    stores_of,
+)
+from schema import ConfigError, ErrorKind, MachineError
+from schema.document import Cloud as Credentials
+from schema.document import decode_document
+from support import Inotify, Worker, version
+from uplink import replace_file as replace_file
 
 FORCE: Final = "force_provisioning_mode"
 """File below the root of the installation that starts the hotspot; it is deleted on sight."""

@@ -8,10 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from netmgr.model.network import HIGHEST_PRIORITY, Enterprise, Network, Open, Personal, Security, StaticAddress
-from netmgr.model.settings import Hotspot
-from netmgr.model.settings import Settings as NetworkSettings
-from schema.agent.records import AdditionalNetwork, EnterpriseAccount, Settings
+from netmgr.model import HIGHEST_PRIORITY, Enterprise, Hotspot, Network, Open, Personal, Security, StaticAddress
+from netmgr.model import Settings as NetworkSettings
+from schema.agent import AdditionalNetwork, EnterpriseAccount, Settings
 
 PORTAL: Final = "portal: "
 """Beginning of the labels of networks that were entered in the portal or an app."""

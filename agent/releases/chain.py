@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent.releases.signed import Listing, listing
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 from uplink.releases import MAX_METADATA, ROOT, SNAPSHOT, TARGETS, TIMESTAMP
 
 PINNED: Final = "pinned.json"

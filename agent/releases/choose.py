@@ -23,9 +23,8 @@ from typing import Final, NamedTuple, TypeAlias
 from agent.releases.signed import Signed
 from agent.update.record import Offer, Record, Release
 from agent.update.steps import is_held
-from schema.agent.versions import shown_url
-from schema.errors import ConfigError
-from schema.versions import SemanticVersion, VersionForm, version_form
+from schema import ConfigError, SemanticVersion, VersionForm, version_form
+from schema.agent import shown_url
 from uplink.releases import Header, normal_platform
 
 CUSTOM: Final = "customURL"

@@ -15,10 +15,10 @@ import trio
 
 from agent.releases.web import Web
 from agent.update.record import Release
-from schema.agent.versions import shown_url
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
-from uplink.downloads import Expected, Part, Progress, Source, Stopped, download
+from schema import ErrorKind, MachineError
+from schema.agent import shown_url
+from support import Worker
+from uplink import Expected, Part, Progress, Source, Stopped, download
 from uplink.releases import MAX_FILE
 
 _CHUNK: Final = 1 << 20

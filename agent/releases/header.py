@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import MAX_HEADER, Header, read_header
 
 _KINDS: Final[Mapping[type[OSError], ErrorKind]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from agent.releases.web import Web
-from schema.errors import ErrorKind, MachineError
-from uplink.http import read_up_to
+from schema import ErrorKind, MachineError
+from uplink import read_up_to
 from uplink.releases import METADATA_PATH
 
 

@@ -30,8 +30,8 @@ import trio
 from agent.releases.chain import ASK_OWNER, MetadataFile, Untrusted, has_pin
 from agent.releases.signed import Listing
 from agent.releases.verifier import Run, Verifying, in_worker
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 from uplink.releases import MAX_METADATA, ROOT, TIMESTAMP
 
 MAX_ROOTS: Final = 64

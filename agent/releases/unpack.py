@@ -9,13 +9,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.apart import unpack_apart_blocking
-from support.foreign.removal import erase, remove
-from support.foreign.stream import BadArchiveError
-from support.foreign.tar import Bounds
-from support.foreign.unpacking import NoSpaceError
-from support.foreign.walking import flush_tree
+from schema import ErrorKind, MachineError
+from support.foreign import BadArchiveError, Bounds, NoSpaceError, erase, flush_tree, remove, unpack_apart_blocking
 
 MARK: Final = b"\n__PAYLOAD__\n"
 MAX_SCRIPT: Final = 16 * 1024

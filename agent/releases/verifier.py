@@ -23,8 +23,8 @@ import trio
 from agent.releases import chain
 from agent.releases.chain import Chain, MetadataFile, Untrusted
 from agent.releases.signed import Listing
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 from uplink.releases import MAX_METADATA
 
 Run = Callable[..., Awaitable[Any]]

@@ -13,13 +13,12 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.network.tls import client_context
-from rpc.status import to_machine_error
-from schema.agent.versions import shown_url
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
-from uplink.dial import HTTP1, CloudAddress, token_headers
-from uplink.http import Headers, error_text, headers_of, responding
+from rpc import to_machine_error
+from rpc.network import client_context
+from schema import ErrorKind, MachineError
+from schema.agent import shown_url
+from support import Worker
+from uplink import HTTP1, CloudAddress, Headers, error_text, headers_of, responding, token_headers
 
 if TYPE_CHECKING:
     import httpcore

@@ -11,7 +11,7 @@ from agent.supervise.processes import started_with
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import RESTART_PAUSE, files_of
-from support.worker import Worker
+from support import Worker
 
 if TYPE_CHECKING:
     from agent.supervise.child import ChildBackend

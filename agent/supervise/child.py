@@ -16,8 +16,7 @@ from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.supervise.processes import IDENTITY, oom_kills, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from nursery_graph import ProcessGroup, process_group
-from support.concurrency import ungrouped
-from support.worker import Worker
+from support import Worker, ungrouped
 
 MAX_LINE: Final = 4096  # bytes of a line on standard error that are logged
 _NOT_INHERITED: Final = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "MACHINE_READY_FD")

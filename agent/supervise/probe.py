@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from agent.supervise.processes import listening
-from rpc.network.tls import client_context
+from rpc.network import client_context
 
 _REQUEST: Final = b"GET %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: machine-agent\r\nConnection: close\r\n\r\n"
 _START: Final = b"HTTP/1."

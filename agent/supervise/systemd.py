@@ -25,9 +25,9 @@ from agent.supervise.pause import RestartPause
 from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
-from schema.errors import ErrorKind, MachineError
-from support.watched import follow_files
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from support import follow_files
+from uplink import replace_file
 
 COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
 _PROPERTIES: Final = (

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 import trio
 
-from support.systemd import ServiceManager
+from support import ServiceManager
 
 _BEATS: Final = 3  # messages in each period of the watchdog
 _log = structlog.get_logger("agent.watchdog")

@@ -26,7 +26,7 @@ from agent.system.managed_files import (
     plan_files,
     sha256,
 )
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

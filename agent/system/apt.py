@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.system.programs import Done, Programs
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 
 UPDATE_LIMIT: Final = 900.0  # seconds; packages lists of a slow connection
 INSTALL_LIMIT: Final = 3600.0  # seconds; an upgrade of all packages from an SD card

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.system.os_release import parse_os_release
-from uplink.platforms import platform, tags
+from uplink import platform, tags
 
 
 def host_facts(root: Path = Path("/"), on: str | None = None) -> Mapping[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from schema.errors import ConfigError
-from support.rate import Bucket
+from schema import ConfigError
+from support import Bucket
 
 SETTING: Final = "agent.system_configuration.forward_system_logs"
 ALL: Final = "all"

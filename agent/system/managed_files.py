@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 TEMPORARY_SUFFIX: Final = ".machine-agent-part"
 

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import ungrouped
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, ungrouped
 
 LIMIT: Final = 60.0
 """Seconds for a program that only asks or switches something."""

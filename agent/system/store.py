@@ -16,8 +16,8 @@ from agent.layout import Layout
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile, parse_manifest
 from agent.system.state import MANIFEST, RECORD, SystemRecord, decode
-from schema.errors import MachineError
-from uplink.cached import replace_file
+from schema import MachineError
+from uplink import replace_file
 
 Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.system")

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from agent.system.notice import notice
 from agent.system.os_release import OsRelease
-from schema.errors import ConfigError
+from schema import ConfigError
 
 UpgradeType = Literal["", "all", "security", "disable"]
 

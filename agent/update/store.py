@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.update.record import InvalidRecord, Record, decode, encode
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 
 COPY: Final = ".previous"
 """Suffix of the copy: the record that was stored before."""

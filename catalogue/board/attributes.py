@@ -10,8 +10,8 @@ import msgspec
 from hal.chips.ads1115 import GAINS, INPUTS
 from hal.chips.ads1115 import MODELS as ADS
 from hal.chips.mcp3008 import MODELS as MCP
-from hal.ports.digital import Bias
-from schema.attributes import Attributes
+from hal.ports import Bias
+from schema import Attributes
 
 AnalogChip = Literal["mcp3004", "mcp3008", "mcp3204", "mcp3208", "ads1115", "ads1015"]
 

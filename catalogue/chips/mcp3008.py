@@ -9,7 +9,7 @@ import msgspec
 from catalogue.chips.common import channels
 from catalogue.chips.common.channels import Channel
 from hal.chips import mcp3008
-from schema.attributes import Attributes
+from schema import Attributes
 
 PAIRS: Final = ("0-1", "1-0", "2-3", "3-2", "4-5", "5-4", "6-7", "7-6")  # DS21295D, table 5-2
 

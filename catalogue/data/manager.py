@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class CaptureControlSensor(msgspec.Struct, kw_only=True, frozen=True):

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hal.ports.serial import Parity, SerialIdentity, SerialSettings
-from schema.attributes import Attributes
+from hal.ports import Parity, SerialIdentity, SerialSettings
+from schema import Attributes
 
 
 def usb_number(text: str, key: str) -> int | None:

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from catalogue.devices.attributes import usb_number
-from hal.ports.controls import ControlsIdentity
-from schema.attributes import Attributes
+from hal.ports import ControlsIdentity
+from schema import Attributes
 
 
 class GamepadConfig(Attributes, kw_only=True, frozen=True):

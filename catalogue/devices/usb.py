@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from catalogue.devices.attributes import usb_number
 from catalogue.devices.commands import Encoding
-from hal.ports.usb import UsbIdentity
-from schema.attributes import Attributes
+from hal.ports import UsbIdentity
+from schema import Attributes
 
 
 class UsbConfig(Attributes, kw_only=True, frozen=True):

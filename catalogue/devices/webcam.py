@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import msgspec
 
 from catalogue.image_file import Distortion, Intrinsics
-from hal.ports.video import VideoSettings
-from schema.attributes import Attributes
+from hal.ports import VideoSettings
+from schema import Attributes
 
 FORMATS: Final = {"mjpg": "mjpeg", "jpeg": "mjpeg", "yuy2": "yuyv", "rgb3": "rgb24", "bgr3": "bgr24"}  # aliases
 

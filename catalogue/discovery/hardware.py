@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class HardwareConfig(Attributes, kw_only=True, frozen=True):

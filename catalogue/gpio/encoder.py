@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class IncrementalPins(msgspec.Struct, kw_only=True, frozen=True):

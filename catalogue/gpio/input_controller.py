@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class Contact(msgspec.Struct, kw_only=True, frozen=True):

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import msgspec
 
 from catalogue.gpio.bridge import BridgePins
-from hal.control.speed import DEFAULT_GAINS
-from schema.attributes import Attributes
+from hal.control import DEFAULT_GAINS
+from schema import Attributes
 
 MIN_PERIOD_MS: Final = 2
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 OFF: Final = 0
 

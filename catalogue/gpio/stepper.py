@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 MAX_STEP_RATE: Final = 2000.0  # steps per second; faster steps are late too often, see docs/howto/drive-a-motor.md
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class GpioSwitchConfig(Attributes, kw_only=True, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class ShellAttributes(Attributes, kw_only=True, frozen=True):

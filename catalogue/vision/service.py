@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class SeeingConfig(Attributes, kw_only=True, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from catalogue.image_file import Distortion, Intrinsics
 from catalogue.vision.steps import Classifications, Detections, Step, step
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class Entry(msgspec.Struct, kw_only=True, frozen=True):

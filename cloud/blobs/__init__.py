@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import structlog
 import trio
 
-from schema.errors import MachineError
+from schema import MachineError
 
 PIECE: Final = 1024 * 1024  # bytes to read at once
 _TOGETHER: Final = 8  # concurrent deletions

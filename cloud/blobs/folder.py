@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
 from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name_of, new_key
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, private
 
 WRITE_BACK: Final = 32 * 1024 * 1024  # bytes to write before a sync, which bounds how long other users of the disk wait
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name
 from cloud.blobs import s3_answers as answers
 from cloud.blobs.s3_client import Body, Refused, S3Client
 from cloud.blobs.s3_location import BucketLocation, credentials_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 

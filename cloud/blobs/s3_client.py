@@ -17,7 +17,7 @@ import trio
 
 from cloud.blobs.s3_answers import Refusal, refusal
 from cloud.blobs.s3_location import BucketLocation, Credentials
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PARALLEL: Final = 32  # concurrent requests; others wait
 IDLE: Final = 15.0  # seconds before an idle connection is closed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 REGION: Final = "us-east-1"  # default of stores without regions
 ADDRESSING: Final = ("auto", "path", "host")

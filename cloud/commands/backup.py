@@ -22,10 +22,8 @@ from cloud.domain.upkeep.identity import of, written
 from cloud.store import soundness
 from cloud.store.migrations import STEPS
 from cloud.store.sqlite import SqliteHandle, opened_exclusively
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import erase, remove
-from support.foreign.stream import PIECE, BadArchiveError
-from support.foreign.tar import Archive, Bounds, Kind
+from schema import ErrorKind, MachineError
+from support.foreign import PIECE, Archive, BadArchiveError, Bounds, Kind, erase, remove
 
 DATABASE: Final = "cloud.db"
 FILES: Final = "files"

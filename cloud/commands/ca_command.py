@@ -11,7 +11,7 @@ import click
 
 from cloud.commands.options import EXIT_FAILED, Options
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cloud.blobs import Blobs, sizes
 from cloud.domain.upkeep.identity import stamp_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from cloud.store import soundness, trash
 from cloud.store.commands import opened_for_command
 from cloud.store.migrations import STEPS, newer
 from cloud.store.sql import Store
-from schema.errors import MachineError
-from support import private
-from support.worker import Worker
+from schema import MachineError
+from support import Worker, private
 
 _RESTORE_FILE: Final = "restore a backup to another folder, and copy the file from there to the same path in this cloud"
 _KEY_BOUNDS: Final = (

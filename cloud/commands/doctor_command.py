@@ -12,7 +12,7 @@ import trio
 
 from cloud.commands.doctor import Examination, Report, examine
 from cloud.commands.options import EXIT_FAILED, EXIT_OK, Options
-from schema.errors import MachineError
+from schema import MachineError
 
 _MAX_SHOWN: Final = 50  # problems in the output as text; --json has all
 

@@ -21,7 +21,7 @@ from cloud.commands.options import EXIT_FAILED, Options
 from cloud.domain.data.segments import listed
 from cloud.store.commands import opened_for_command
 from cloud.values.times import moment_of
-from schema.errors import MachineError
+from schema import MachineError
 
 BUCKET: Final = "cloud.bucket"  # key in the context's meta: the bucket options of the command line
 _PROGRESS_EVERY: Final = 100  # files between two lines of progress

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from cloud.commands.options import EXIT_FAILED, Options, is_postgres
-from schema.errors import MachineError
+from schema import MachineError
 
 _PROGRESS_EVERY: Final = 50_000  # rows between two lines of progress
 

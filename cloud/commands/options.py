@@ -10,7 +10,7 @@ from typing import Final
 from cloud.blobs.s3_location import BucketLocation
 from cloud.domain.machines.ice import NO_SERVERS, IceServers
 from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings
-from rpc.access.forwarded import NO_PROXIES, Proxies
+from rpc.access import NO_PROXIES, Proxies
 from training.weights import BACKBONE
 
 DEFAULT_ADDRESS: Final = "localhost:8090"

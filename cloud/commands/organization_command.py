@@ -11,7 +11,7 @@ from cloud.commands.options import EXIT_FAILED, Options
 from cloud.domain.organizations.first import FirstKey, create_owner
 from cloud.store.commands import opened_for_command
 from cloud.values.times import now
-from schema.errors import MachineError
+from schema import MachineError
 
 
 @click.command("organization")

@@ -12,7 +12,7 @@ import click
 import trio
 
 from cloud.commands.options import EXIT_FAILED, Options
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from cloud.commands.simulation import Fleet, Progress

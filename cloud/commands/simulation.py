@@ -31,7 +31,7 @@ from cloud.domain.organizations import tenants
 from cloud.domain.organizations.first import FirstKey, create_owner
 from cloud.store.sql import Sql, Store
 from cloud.values.times import moment_of, stored
-from support.worker import Worker
+from support import Worker
 
 RECENT: Final = timedelta(days=1)
 AT_ONCE: Final = 4  # machines: their writes share commits, and one computes while others wait for the disk

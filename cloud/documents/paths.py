@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schema.decoding.depth import MAX_DEPTH
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.decoding import MAX_DEPTH
 
 
 def changed(document: Any, path: str, value: Any) -> Any:

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from cloud.documents.pieces import dumps
 from cloud.values.limits import DOCUMENT, DOCUMENT_VALUES, METADATA, SECTION, Limit
-from schema.decoding.depth import DEPTH_REMEDY, MAX_DEPTH, TOO_DEEP
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import PLAIN
+from schema import PLAIN, ErrorKind, MachineError
+from schema.decoding import DEPTH_REMEDY, MAX_DEPTH, TOO_DEEP
 
 SECTIONS: Final = (
     "components",

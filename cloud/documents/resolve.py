@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from cloud.documents.merge import merge, name_of
 from cloud.documents.paths import changed
-from schema.errors import MachineError
+from schema import MachineError
 
 NESTING: Final = 5
 """Maximum depth of fragments inside fragments; a published limit."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import MASK, masks_in
+from schema import MASK, ErrorKind, MachineError, masks_in
 
 
 def check_unmasked(document: Mapping[str, Any], before: Mapping[str, Any]) -> None:

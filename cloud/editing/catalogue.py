@@ -11,8 +11,7 @@ from typing import Any, Final
 from catalogue.models import described
 from cloud.documents.paths import index_of
 from cloud.editing.sections import NAMED, SECTIONS
-from schema.errors import ConfigError
-from schema.names import API, Model
+from schema import API, ConfigError, Model
 
 Schema = Mapping[str, Any]
 BUILTIN: Final = "rdk:builtin:"

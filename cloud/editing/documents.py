@@ -11,8 +11,7 @@ from typing import Any, Final
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
 from cloud.editing.completion import skeleton
 from cloud.editing.tree import Lines, Node, at, read, span_of
-from schema.errors import ErrorKind, MachineError
-from schema.names import check_name
+from schema import ErrorKind, MachineError, check_name
 
 WIDTH: Final = 88  # maximum line length of a list of plain values on one line
 LISTED: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "fragments", "triggers")

@@ -11,10 +11,9 @@ from catalogue.models import builtin
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
 from cloud.editing.tree import Lines, Node, read, span_of
-from schema.decoding.report import join
-from schema.decoding.syntax import JSONSyntaxError
-from schema.document.machine import CLOUD_KEYS, decode_document
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import JSONSyntaxError, join
+from schema.document import CLOUD_KEYS, decode_document
 
 ERROR: Final = "error"
 WARNING: Final = "warning"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MOST: Final = 100  # resources at once: what a discovery service finds on one machine
 LONGEST: Final = 256 << 10  # characters of JSON

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schema.decoding.report import join
+from schema.decoding import join
 
 
 class _Absent:

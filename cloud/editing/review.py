@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cloud.editing.documents import written
-from schema.diff import Difference, difference, fragments_difference
-from schema.document.machine import CLOUD_KEYS, decode_document_value
-from schema.secrets import Masker
+from schema import Difference, Masker, difference, fragments_difference
+from schema.document import CLOUD_KEYS, decode_document_value
 
 CONTEXT: Final = 3  # unchanged lines around each change
 PRECISE: Final = 5000  # lines; the difference of longer texts may be larger than necessary, to be fast

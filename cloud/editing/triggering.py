@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schema.errors import ConfigError, ErrorKind, MachineError
-from triggers.document import CONDITIONAL, DATA, LOGS, examine_triggers
+from schema import ConfigError, ErrorKind, MachineError
+from triggers import CONDITIONAL, DATA, LOGS, examine_triggers
 
 FIELDS: Final = ("name", "event", "method", "field", "operator", "value", "level", "kind", "to", "address", "pause")
 """Fields of the form; those that the event does not use are ignored."""

@@ -48,18 +48,14 @@ from cloud.web.app import application
 from cloud.web.common.site import compile_pages
 from cloud.work.workroom import Workroom
 from nursery_graph import Graph, Node, Restart, State
-from rpc.access.forwarded import behind_proxies
-from rpc.call import ServerCore
-from rpc.http.limits import HttpLimits
-from rpc.limits import MIB, Limits
-from rpc.network.descriptors import connections, raise_descriptors
-from rpc.network.listeners import names_of, only_loopback, open_listeners
-from rpc.server.port import serve
-from rpc.server.standard import http_and_json
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.start import held_signal
-from telemetry.metrics.loop import loop_passes
+from rpc import MIB, Limits, ServerCore
+from rpc.access import behind_proxies
+from rpc.http import HttpLimits
+from rpc.network import connections, names_of, only_loopback, open_listeners, raise_descriptors
+from rpc.server import http_and_json, serve
+from schema import ErrorKind, MachineError
+from support import held_signal, private
+from telemetry.metrics import loop_passes
 from uplink.releases import MAX_FILE, RELEASE_FILES_PATH
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from cloud.commands.organization_command import organization_command
 from cloud.commands.simulate_command import simulate_command
 from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
-from rpc.access.forwarded import Proxies, parse_network
-from schema.errors import MachineError
-from support.command_line import AbsolutePath, ProgramPath
-from support.start import hold_signals, lean_imports, release_signals
+from rpc.access import Proxies, parse_network
+from schema import MachineError
+from support import AbsolutePath, ProgramPath, hold_signals, lean_imports, release_signals
 from training.weights import BACKBONE
 
 SEALED_AFTER: Final = timedelta(hours=24)
@@ -433,7 +432,7 @@ def _ray(settings: Mapping[str, Any]) -> RayOptions | None:
     address = settings["training"]
     if address == "local":
         return None
-    from training.engine.ray_client import parse_address, parse_placement
+    from training.engine import parse_address, parse_placement
 
     try:
         parse_address(address)

@@ -23,10 +23,9 @@ from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
 from cloud.values.times import Clock, now
-from rpc.access.credential_types import API_KEY
-from rpc.api.client import ApiClient
-from rpc.api.memory import MemoryChannel
-from rpc.carrier import Identity
+from rpc import Identity
+from rpc.access import API_KEY
+from rpc.api import ApiClient, MemoryChannel
 
 APP = "viam.app.v1.AppService"
 ROBOT = "viam.app.v1.RobotService"

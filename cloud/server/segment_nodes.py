@@ -20,8 +20,8 @@ from cloud.store.events import Events
 from cloud.store.sql import Store
 from cloud.values.times import Clock, now
 from nursery_graph import Node, Restart
-from schema.errors import MachineError
-from support.worker import Worker
+from schema import MachineError
+from support import Worker
 
 TOPIC: Final = "data"
 PAUSE: Final = 3600.0  # seconds between two looks at the sources while there are readings to be sealed some time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.start import hold_signals, lean_imports
+from support import hold_signals, lean_imports
 
 
 def main() -> None:

@@ -17,9 +17,8 @@ from cloud.blobs.folder import write_stamp
 from cloud.commands.options import Options
 from cloud.domain.upkeep.identity import Identity, of, parsed, written
 from cloud.store.sql import Store
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, private
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a program on a Ray node can replace files by pipes
 

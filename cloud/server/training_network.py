@@ -14,13 +14,11 @@ from cloud.services.common.base import Cloud
 from cloud.services.target import MESSAGES, CloudRouter
 from cloud.values.author import KEY
 from cloud.values.limits import TRAINING_PICTURES
-from rpc.call import ServerCore
-from rpc.carrier import Identity, Peer
-from rpc.http2.server import serve_http2
-from rpc.limits import Limits
+from rpc import Identity, Limits, Peer, ServerCore
+from rpc.http2 import serve_http2
 from rpc.metadata import Metadata
-from support.rate import Bucket
-from training.engine.port import Connect
+from support import Bucket
+from training.engine import Connect
 
 CONNECTIONS: Final = 8  # of one script at once
 STREAMS: Final = 16  # calls at once on one of them

@@ -25,13 +25,10 @@ from cloud.services.training.runner import Runner, Settings, folders, stale
 from cloud.store.sql import Store
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
-from schema.errors import MachineError
-from support.worker import Worker
-from training.engine.groups import Groups, open_groups
-from training.engine.local import LocalEngine, inspected_interpreter
-from training.engine.port import MIB, Engine
-from training.environments import environments
-from training.environments.cache import Cache
+from schema import MachineError
+from support import Worker
+from training.engine import MIB, Engine, Groups, LocalEngine, inspected_interpreter, open_groups
+from training.environments import Cache, environments
 
 NAME: Final = "training engine"
 _LIBRARIES: Final = {"onnxruntime": "onnxruntime", "numpy": "numpy", "PIL": "pillow"}
@@ -64,8 +61,7 @@ async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if options.ray is None or not options.training_jobs:
         task_status.started(await able(options, deps["database"]))
         await trio.sleep_forever()
-    from training.engine.ray_client import parse_address, parse_placement, ray_jobs
-    from training.engine.ray_engine import Cluster, RayEngine
+    from training.engine import Cluster, RayEngine, parse_address, parse_placement, ray_jobs
 
     await claim(options, deps["database"])
     ray = options.ray

@@ -36,11 +36,9 @@ from cloud.store.turns import working_for
 from cloud.values.author import Author
 from cloud.values.limits import UPLOAD_READINGS
 from cloud.work.openings import STREAMS
-from rpc.api.client import find_method
-from rpc.api.server.router import ApiRouter
-from rpc.api.server.target import CallInfo
-from rpc.carrier import Identity
-from rpc.server.standard import StandardServices, load_services
+from rpc import Identity
+from rpc.api import ApiRouter, CallInfo, find_method
+from rpc.server import StandardServices, load_services
 from uplink.releases import MAX_METADATA
 
 SERVICES: Final[Mapping[str, type[Service]]] = {

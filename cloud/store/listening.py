@@ -11,8 +11,8 @@ import trio
 
 from cloud.store.events import Events
 from cloud.store.session import channel, connected
-from schema.errors import MachineError
-from support.worker import Worker
+from schema import MachineError
+from support import Worker
 
 FIRST_DELAY: Final = 0.1  # seconds before the second attempt to connect; doubled each time, with jitter
 MAX_DELAY: Final = 5.0

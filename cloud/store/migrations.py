@@ -21,7 +21,7 @@ from cloud.store.tables import (
     trash,
     triggers,
 )
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 STEPS: Final = (
     core.TABLES,

@@ -21,7 +21,7 @@ from cloud.store.session import Session, connected, location_of
 from cloud.store.session import migrate as migrate_postgres
 from cloud.store.sql import Conflict, Sql
 from cloud.store.sqlite import opened_exclusively
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 BATCH: Final = 200  # rows at once: a row may contain a whole document
 

@@ -19,8 +19,8 @@ from cloud.store.events import Events
 from cloud.store.sql import Work
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 if TYPE_CHECKING:
     from cloud.store.session import Session

@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
 from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 News = Sequence[tuple[str, str]]

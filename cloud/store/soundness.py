@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support import private
 
 LIMIT: Final = 5.0  # seconds that a start waits for the check, which then continues in the background

@@ -28,8 +28,8 @@ from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_aft
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
 from cloud.work.slots import Line
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 T = TypeVar("T")
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.database")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from rpc.access.credential_types import API_KEY, LOCATION_SECRET, PART_SECRET
+from rpc.access import API_KEY, LOCATION_SECRET, PART_SECRET
 
 KEY: Final = API_KEY
 PART: Final = PART_SECRET

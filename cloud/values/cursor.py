@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Cursor = tuple[int, int]
 """Stored time and number of the last row on a page."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from schema.data.annotations import MAX_ANNOTATIONS
-from schema.decoding.depth import DEPTH_REMEDY, MAX_DEPTH
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.data import MAX_ANNOTATIONS
+from schema.decoding import DEPTH_REMEDY, MAX_DEPTH
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB

@@ -9,8 +9,7 @@ import uuid
 from typing import Final
 
 from cloud.values.limits import NAME
-from schema.errors import ErrorKind, MachineError
-from schema.names import composed
+from schema import ErrorKind, MachineError, composed
 
 MAX_NAME: Final = NAME.value  # characters in a name
 _LOCATION: Final = string.ascii_lowercase + string.digits

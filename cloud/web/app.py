@@ -31,15 +31,12 @@ from cloud.web.api.serve import Serve
 from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
-from rpc.access.guard import METRICS_PATH, Guard, identity_of
-from rpc.access.login import LoginTexts
-from rpc.pages.compression import Compress
-from rpc.pages.headers import Protect
-from rpc.pages.scrape import exposed
-from rpc.statistics import Statistics
-from schema.errors import MachineError
-from support.worker import Worker
-from telemetry.metrics.loop import loop_passes
+from rpc import Statistics
+from rpc.access import METRICS_PATH, Guard, LoginTexts, identity_of
+from rpc.pages import Compress, Protect, exposed
+from schema import MachineError
+from support import Worker
+from telemetry.metrics import loop_passes
 
 LOGIN_TEXTS = LoginTexts(
     "Log in to the cloud",

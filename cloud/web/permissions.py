@@ -34,8 +34,8 @@ from cloud.services.common.admission import admit
 from cloud.services.common.base import Cloud
 from cloud.web.common.closing import close_frame_of
 from cloud.web.common.site import author_of, status_of
-from rpc.access.guard import identity_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import identity_of
+from schema import ErrorKind, MachineError
 
 _PART: Final = operator(ObjectKind.PART, "part")
 _BY_ID: Final = operator(ObjectKind.PART, "id")

@@ -13,7 +13,7 @@ import trio
 from cloud.values.limits import Limit
 from cloud.work.shares import Shares
 from cloud.work.slots import Slots
-from support.worker import Worker
+from support import Worker
 
 T = TypeVar("T")
 

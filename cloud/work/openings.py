@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 STREAMS: Final = 200  # streaming calls and live pages of one key
 FOLLOWERS: Final = 16  # push channels of one part: a machine has one, and may have lost others without noticing

@@ -17,9 +17,9 @@ from weakref import WeakSet
 import trio
 
 from cloud.values.author import Author
-from rpc.carrier import Farewell
-from rpc.http2.client import ClientConnection
-from schema.errors import ErrorKind, MachineError
+from rpc import Farewell
+from rpc.http2 import ClientConnection
+from schema import ErrorKind, MachineError
 
 WAIT: Final = 10.0  # seconds for a machine to open a connection, including its sign-in over a slow network
 LINGER: Final = 1.0  # seconds; shorter than the window of sessions, see cloud.web.api.serve

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from cloud.values.limits import WORK_QUEUE
 from cloud.work.crew import Crew
-from support.worker import Worker
+from support import Worker
 
 T = TypeVar("T")
 

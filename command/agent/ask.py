@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from agent.layout import Layout
+    from agent import Layout
 
 T = TypeVar("T")
 
@@ -32,8 +32,8 @@ def duration(text: str) -> float:
 
 def last(layout: Layout, command: str, /, **arguments: Any) -> Any:
     """Return the last value of a command of the running agent; end the program with its error, if it fails."""
-    from agent.console.client import NoAgentError
-    from schema.errors import MachineError
+    from agent.console import NoAgentError
+    from schema import MachineError
 
     try:
         return run(ask(layout, command, **arguments))[-1]
@@ -45,7 +45,7 @@ def last(layout: Layout, command: str, /, **arguments: Any) -> Any:
 
 def ask(layout: Layout, command: str, /, **arguments: Any) -> Callable[[], AsyncIterator[Any]]:
     """Return a function that sends a command and yields its values."""
-    from agent.console.client import request
+    from agent.console import request
 
     return lambda: request(layout.console, command, **arguments)
 

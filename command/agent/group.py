@@ -19,8 +19,8 @@ from command.groups import Commands
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from agent.diagnosis.checks import Device
-    from agent.layout import Layout
+    from agent import Layout
+    from agent.diagnosis import Device
 
 PROGRAMS: Final = ("machine-agent", "machine-server")
 _PATH: Final = click.Path(path_type=Path)
@@ -53,7 +53,7 @@ Examples:
 @click.pass_context
 def agent(context: click.Context, root: Path, run_folder: Path | None) -> None:
     """Show, check and control machine-agent on this computer."""
-    from agent.layout import Layout
+    from agent import Layout
 
     usual = Layout()
     context.obj = Layout(root, run_folder or (usual.run if root == usual.root else root / "run"))
@@ -87,7 +87,7 @@ def check(layout: Layout, config: Path, defaults: Path, as_json: bool) -> None:
 
     Changes nothing, and needs no running agent. Exit code 1: at least one check has failed.
     """
-    from agent.diagnosis.finding import Level, findings_table
+    from agent.diagnosis import Level, findings_table
 
     findings = _checked(_device(layout, config, defaults))
     if as_json:
@@ -110,9 +110,8 @@ def bundle(layout: Layout, file: Path | None, config: Path, defaults: Path) -> N
     """
     import time
 
-    from agent.diagnosis.bundle import bundle_contents, write_bundle
-    from agent.diagnosis.finding import findings_table
-    from schema.errors import MachineError
+    from agent.diagnosis import bundle_contents, findings_table, write_bundle
+    from schema import MachineError
 
     path = file or Path(time.strftime("machine-bundle-%Y%m%d-%H%M%S.tar.gz"))
     device = _device(layout, config, defaults)
@@ -246,13 +245,13 @@ def logs(follow: bool, lines: int, program: tuple[str, ...]) -> None:
 
 
 def _device(layout: Layout, config: Path, defaults: Path) -> Device:
-    from agent.diagnosis.checks import Device
+    from agent.diagnosis import Device
 
     return Device(layout, config, defaults=defaults)
 
 
 def _checked(device: Device) -> list[Any]:
-    from agent.diagnosis.checks import run_checks
+    from agent.diagnosis import run_checks
     from command.interrupts import run_until_interrupted
 
     return run_until_interrupted(partial(run_checks, device))

@@ -12,7 +12,7 @@ from command.agent.ask import duration, last
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from agent.layout import Layout
+    from agent import Layout
 
 
 @click.group(

@@ -13,7 +13,7 @@ from command.agent.ask import last
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from agent.layout import Layout
+    from agent import Layout
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 

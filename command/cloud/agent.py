@@ -11,7 +11,7 @@ from command.cloud.group import find, with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 NOT_REPORTED: Final = 3  # exit code
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
@@ -36,7 +36,7 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
 
     from command.agent.show import problem_lines, status_lines
     from command.cloud.show import outcome_lines, report_head, request_lines
-    from rpc.api.cloud_v1 import AGENTS
+    from rpc.api import AGENTS
     from support.text.terminal import one_line
 
     part = await find(client, machine)
@@ -67,7 +67,7 @@ async def update(client: ApiClient, machine: str, own: bool) -> None:
     An agent that is connected receives the request at once, another one when it connects within 24 hours. A hold
     stays in force.
     """
-    from rpc.api.cloud_v1 import AGENTS
+    from rpc.api import AGENTS
     from uplink.releases import AGENT, SERVER
 
     part, program = await find(client, machine), AGENT if own else SERVER
@@ -80,7 +80,7 @@ async def update(client: ApiClient, machine: str, own: bool) -> None:
 @with_client
 async def check(client: ApiClient, machine: str) -> None:
     """Have the agent of MACHINE ask for its settings and versions now, not at the next regular time."""
-    from rpc.api.cloud_v1 import AGENTS
+    from rpc.api import AGENTS
 
     part = await find(client, machine)
     await client.call(AGENTS, "", "mark_agent_for_check", part_id=part.id)

@@ -10,7 +10,7 @@ import click
 from command.cloud.group import with_client_on_trio
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 @click.command("ca")

@@ -14,10 +14,10 @@ from command.cloud.group import APP, find, find_dataset, run_with_client, with_c
 from command.cloud.times import local
 from command.groups import Commands
 from command.recordings.data import MOMENT
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 DATA: Final = "viam.app.data.v1.DataService"
 SYNC: Final = "viam.app.datasync.v1.DataSyncService"
@@ -252,7 +252,7 @@ async def _files(
 
 
 async def _save(client: ApiClient, selection: Mapping[str, Any], folder: Path) -> int:
-    from runtime.parts.data.files.names import safe_part
+    from runtime.parts import safe_part
 
     count = 0
     async for file in _files(client, selection, content=True):
@@ -282,9 +282,8 @@ async def _csv(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> i
     """Write readings as CSV. Requests them twice, first for the columns, so that memory does not hold all of them."""
     import csv
 
-    from runtime.parts.data.export import csv_cell
-    from runtime.parts.data.rows import flattened
-    from schema.spreadsheet import harmless_cell
+    from runtime.parts import csv_cell, flattened
+    from support.text import harmless_cell
 
     columns: dict[str, None] = {}
     async for reading in client.stream(DATA, "", "export_tabular_data", **request):

@@ -13,7 +13,7 @@ from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 @click.group(cls=Commands)

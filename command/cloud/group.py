@@ -16,12 +16,11 @@ from command.cloud import login as cloud_login
 from command.cloud.login import Login
 from command.connection import Command, run, run_on_trio
 from command.groups import Commands
-from schema.names import composed
-from schema.numbers import whole_numbers
+from schema import composed, whole_numbers
 
 if TYPE_CHECKING:
     from command.cloud.show import Part
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 P = ParamSpec("P")
 
@@ -210,7 +209,7 @@ async def machines(
     from datetime import UTC, datetime
 
     from command.cloud.show import fleet, in_state, with_agents, with_health
-    from rpc.api.cloud_v1 import AGENTS, HEALTH
+    from rpc.api import AGENTS, HEALTH
     from support.text.terminal import one_line
 
     parts = with_health(await fleet_of(client), await client.call(HEALTH, "", "list_health"))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from command.cloud import login
 from command.connection import Connection
 from command.http import exchange, short_exchange
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _KINDS: Final = {
     400: ErrorKind.INVALID,

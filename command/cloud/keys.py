@@ -15,7 +15,7 @@ from command.cloud.organization import missing_resource, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 @click.group(cls=Commands, invoke_without_command=True)
@@ -100,9 +100,8 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
     is online: `machine cloud keys delete`.
     """
     from command.cloud.http import get
-    from rpc.access.addresses import is_loopback_name
-    from rpc.access.installation import install_line as line_for
-    from rpc.access.installation import user_data
+    from rpc.access import install_line as line_for
+    from rpc.access import is_loopback_name, user_data
 
     part = await find(client, machine)
     address = login.load(os.environ).address

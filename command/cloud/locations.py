@@ -13,7 +13,7 @@ from command.groups import Commands
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")

@@ -14,7 +14,7 @@ from command.groups import Commands
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only addresses, one per line.")
@@ -132,7 +132,7 @@ async def remove(client: ApiClient, member: str, organization: str) -> None:
 
 async def _deliver_link(client: ApiClient, owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
     """Report that the link is mailed, or print it."""
-    from rpc.api.cloud_v1 import INVITATIONS
+    from rpc.api import INVITATIONS
     from support.text.terminal import one_line
 
     if mail and (await client.call(INVITATIONS, "", "list_invites", organization_id=owner))["mails"]:

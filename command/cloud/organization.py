@@ -9,7 +9,7 @@ import click
 from command.cloud.group import APP
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 ORGANIZATION: Final = click.option(
     "--organization", default="", metavar="ID", help="Id or name; needed if the key has access to several."

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from command.cloud.times import local
-from schema.decoding.report import did_you_mean
-from schema.names import composed
+from schema import composed
+from schema.decoding import did_you_mean
 from support.text.terminal import clean, since, table
 
 _SECRETS: Final = "(in secrets, which this key must not read)"
@@ -199,8 +199,8 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
     """Return a line for each difference between two configurations. Secrets are masked."""
     if before == after:
         return ()
-    from schema.diff import difference, difference_lines, fragments_difference
-    from schema.document.machine import decode_document_value
+    from schema import difference, difference_lines, fragments_difference
+    from schema.document import decode_document_value
 
     old, new = (decode_document_value(value).readable for value in (before, after))
     lines = difference(old, new).lines if old is not None and new is not None else ()

@@ -12,11 +12,11 @@ import click
 from command.cloud.group import find, run_with_client, with_client
 from command.cloud.times import utc
 from command.groups import Commands
-from rpc.api.cloud_v1 import TRIGGERS
-from schema.numbers import whole_numbers
+from rpc.api import TRIGGERS
+from schema import whole_numbers
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only names or ids, one per line.")

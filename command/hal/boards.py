@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from hal.boards.catalogue import boards, compatible
-from hal.boards.definition import BoardDefinition, BoardPin
-from hal.inventory.board import device_tree, find_board
-from schema.errors import MachineError
+from hal.boards import BoardDefinition, BoardPin, boards, compatible
+from hal.inventory import device_tree, find_board
+from schema import MachineError
 from support.text import terminal
 
 

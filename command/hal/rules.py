@@ -14,8 +14,7 @@ from typing import Final
 
 import click
 
-from hal.inventory.rules import INSTALLED_RULES, rule_groups, shipped_rules
-from hal.inventory.sysfs import ROOT
+from hal.inventory import INSTALLED_RULES, ROOT, rule_groups, shipped_rules
 
 SUBSYSTEMS: Final = ("gpio", "pwm", "i2c-dev", "spidev", "tty", "usb", "video4linux", "input")
 SETTLE: Final = 20  # seconds for udev to apply the rules

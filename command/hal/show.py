@@ -11,12 +11,9 @@ import click
 import msgspec
 
 from command.interrupts import run_until_interrupted
-from hal.inventory.board import find_board
-from hal.inventory.checks import hardware_problems
-from hal.inventory.findings import Inventory, Problem
-from hal.inventory.scanning import take_inventory
-from hal.linux.hardware import LinuxHardware
-from schema.errors import MachineError
+from hal.inventory import Inventory, Problem, find_board, hardware_problems, take_inventory
+from hal.linux import LinuxHardware
+from schema import MachineError
 from support.text import terminal
 
 

@@ -10,7 +10,7 @@ import click
 from command.connection import Connection, run, run_on_trio
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 def add_commands(main: click.Group, connected: Callable[[Any], Any]) -> None:

@@ -11,17 +11,16 @@ import click
 
 from command.connection import ROBOT, Connection
 from command.machine import facts
-from schema.names import INTERNAL_NAMESPACE
+from schema import INTERNAL_NAMESPACE
 from support.text import terminal
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
-    from rpc.api.descriptions import MethodInfo
+    from rpc.api import ApiClient, MethodInfo
 
 
 async def call(client: ApiClient, connection: Connection, name: str, method: str, words: Sequence[str]) -> None:
     """Call a method of a resource and print the result. Without a method, print the available methods."""
-    from rpc.api.arguments import parse_arguments
+    from rpc.api import parse_arguments
 
     resource = await resolve(client, name)
     if not method:
@@ -59,8 +58,8 @@ def _short_names(resource: facts.Resource) -> tuple[str, str]:
 
 async def resolve(client: ApiClient, name: str) -> facts.Resource:
     """Return the configured resource with this simple or full name. Raises MachineError."""
-    from schema.decoding.report import did_you_mean
-    from schema.errors import ErrorKind, MachineError
+    from schema import ErrorKind, MachineError
+    from schema.decoding import did_you_mean
 
     machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
     resources = [resource for resource in machine.resources if not resource.api.startswith(f"{INTERNAL_NAMESPACE}:")]
@@ -88,12 +87,12 @@ def methods_of(api: str, *, documented: bool = True) -> dict[str, MethodInfo]:
     Texts and defaults come from the API's base class, which takes a third of a second to load: without `documented`,
     texts are empty and no argument is required.
     """
-    from rpc.api.descriptions import describe
+    from rpc.api import describe
 
     base = None
     if documented:
-        from runtime.engine.apis import base_of
-        from schema.names import API
+        from runtime.engine import base_of
+        from schema import API
 
         base = base_of(API.parse(api))
     methods = describe(api, base)
@@ -112,7 +111,7 @@ def usage(method: MethodInfo) -> list[str]:
 
 def unknown_method(resource: facts.Resource, method: str, methods: dict[str, MethodInfo]) -> str:
     """Return the message for an unknown method."""
-    from schema.decoding.report import nearest
+    from schema.decoding import nearest
 
     suggestion = nearest(method, methods)
     hint = f" (did you mean {suggestion}?)" if suggestion else ""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from command.connection import ROBOT, Connection
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text import terminal
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 async def operations(client: ApiClient, connection: Connection) -> None:

@@ -12,12 +12,12 @@ import structlog
 import trio
 
 from command.machine.shell import API, service_of
-from runtime.engine.services.shell import CopyMessage, CopySource, FileData, ShellService
+from runtime.engine import CopyMessage, CopySource, FileData, ShellService
 from runtime.models.shell.receive import files_to
 from runtime.models.shell.send import files_from
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 async def copy(

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import trio
 
+from rpc.network import Interface, interfaces
 from rpc.network.mdns import (
     AAAA,
     GROUP_V4,
@@ -32,8 +33,7 @@ from rpc.network.mdns import (
     flags_of,
     key,
 )
-from rpc.network.network_interfaces import Interface, interfaces
-from runtime.parts.mdns.records import SERVICE
+from runtime.parts import SERVICE
 from support.text import terminal
 
 ASKED_AGAIN: Final = 0.4  # fraction of the waiting time after which the query is repeated, in case it was lost

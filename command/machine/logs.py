@@ -29,7 +29,7 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
 
     from command.connection import Unreachable
     from command.machine.logs_stream import LogReader
-    from schema.errors import ErrorKind, MachineError
+    from schema import ErrorKind, MachineError
 
     reader = LogReader(connection, {**query, **({"follow": "1"} if follow else {})})
     failures = 0

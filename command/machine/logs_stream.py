@@ -13,14 +13,10 @@ from grpclib.exceptions import GRPCError
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from command.connection import Connection, Unreachable, tls_context, unreachable
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from rpc.client.target import Target
-from rpc.client.websocket import NotOpened, Stream, open_websocket
-from rpc.status import to_machine_error
-from runtime.parts.web.live import REFUSED
-from runtime.parts.web.logs import INVALID
-from schema.errors import ErrorKind, MachineError
+from rpc import to_machine_error
+from rpc.client import ApiKey, Channel, NotOpened, Stream, Target, open_websocket
+from runtime.parts import INVALID, REFUSED
+from schema import ErrorKind, MachineError
 
 PATH: Final = "/logs/stream"
 ANSWER_LIMIT: Final = 10.0  # seconds for the machine to accept the connection, and to answer a ping

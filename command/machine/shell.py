@@ -17,10 +17,10 @@ import click
 import trio
 
 from command.connection import EXIT_INTERRUPTED, ROBOT
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 API: Final = "rdk:service:shell"
 CHUNK: Final = 32 * 1024  # maximum bytes of input in one message

@@ -12,7 +12,7 @@ from command.machine import facts
 from support.text import terminal
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 async def status(client: ApiClient, connection: Connection) -> None:

@@ -13,10 +13,10 @@ import click
 import trio
 
 from command.connection import EXIT_INTERRUPTED, ROBOT, Connection
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 HOST: Final = "127.0.0.1"
 CHUNK: Final = 32 * 1024  # bytes in one request; reference value

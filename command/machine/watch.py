@@ -15,12 +15,12 @@ import trio
 from command.connection import Connection
 from command.machine import facts
 from command.machine.show import HEAD, machine_state, row
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text import terminal
 from support.text.words import readings as flatten
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 READABLE: Final = ("sensor", "movement_sensor", "power_sensor")  # APIs with get_readings
 HOME_AND_CLEAR: Final = "\x1b[H\x1b[J"

@@ -54,7 +54,7 @@ def new(name: str, namespace: str, folder: Path | None) -> None:
     NAME consists of letters, digits, '-' and '_'. The folder must be empty or not exist.
     """
     from command.modules.new import write
-    from schema.errors import MachineError
+    from schema import MachineError
 
     target = folder or Path(name)
     try:
@@ -119,7 +119,7 @@ def dev(folder: Path, config: Path | None, hardware: str | None, port: int, debu
 
 def _run(folder: Path, config: Path | None, hardware: str | None, port: int, debug: bool, *, watch: bool) -> None:
     from command.modules.run import main_run
-    from schema.errors import MachineError
+    from schema import MachineError
 
     try:
         status = main_run(folder, config, hardware or "linux", port, debug=debug, watch=watch)
@@ -147,7 +147,7 @@ def test(folder: Path, config: Path | None, hardware: str | None, no_pytest: boo
     1 if there is a problem.
     """
     from command.modules.test import main_test
-    from schema.errors import MachineError
+    from schema import MachineError
 
     try:
         status = main_test(folder, config, hardware or "sim", own_tests=not no_pytest, as_json=as_json)
@@ -173,9 +173,9 @@ def pack(folder: Path, output: Path | None, exclude: tuple[str, ...]) -> None:
     Names that begin with a dot, __pycache__, virtual environments, dist, artifacts, and archives are left out. The same
     files result in the same archive.
     """
-    from runtime.sdk.packing import pack as do
-    from runtime.sdk.packing import read_folder
-    from schema.errors import MachineError
+    from runtime.sdk import pack as do
+    from runtime.sdk import read_folder
+    from schema import MachineError
 
     try:
         meta, warnings = read_folder(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 FILES: Final = {
     "driver.py.txt": "${file_name}.py",

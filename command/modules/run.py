@@ -17,11 +17,9 @@ import trio
 
 from command.connection import EXIT_INTERRUPTED
 from nursery_graph import process_group
-from runtime.sdk.meta import Meta
-from runtime.sdk.packing import read_folder
-from runtime.sdk.start import HARDWARE_VARIABLE
-from schema.decoding.syntax import parse_json
-from schema.errors import ErrorKind, MachineError
+from runtime.sdk import HARDWARE_VARIABLE, Meta, read_folder
+from schema import ErrorKind, MachineError
+from schema.decoding import parse_json
 
 MACHINE: Final = "machine.json"
 GRACE: Final = 65.0  # seconds between SIGTERM and SIGKILL: machine-server takes at most 60

@@ -20,10 +20,9 @@ from command.connection import ROBOT
 from command.interrupts import run_until_interrupted
 from command.machine import facts
 from command.modules.run import document_of, server
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from runtime.sdk.meta import Meta, check_offers
-from runtime.sdk.packing import read_folder
+from rpc.api import ApiClient
+from rpc.client import Channel
+from runtime.sdk import Meta, check_offers, read_folder
 from support.text import terminal
 
 READY_LIMIT: Final = 60.0  # seconds until every resource must have been tried; less than a module's start limit

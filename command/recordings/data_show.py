@@ -14,12 +14,22 @@ from typing import Any, Final
 
 import click
 
-from runtime.engine.home_folder import home
-from runtime.parts.data.export import FORMATS, Export, jsonl_line, parquet
-from runtime.parts.data.files.names import OPEN
-from runtime.parts.data.files.read import Content, capture_files, is_being_written, moment, read_capture_file
-from runtime.parts.data.rows import Selection, captured_rows
-from schema.errors import MachineError
+from runtime.engine import home
+from runtime.parts import (
+    FORMATS,
+    OPEN,
+    Content,
+    Export,
+    Selection,
+    capture_files,
+    captured_rows,
+    is_being_written,
+    jsonl_line,
+    moment,
+    parquet,
+    read_capture_file,
+)
+from schema import MachineError
 from support.text import terminal
 
 WRITING: Final = "being written"

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home_folder import home as home_of
-from runtime.engine.metrics.sample import CUMULATIVE, UNITS
-from schema.errors import ErrorKind, MachineError
-from support.foreign.walking import walk
-from telemetry.metrics.ftdc import Recording, Series, read_ftdc
+from runtime.engine import CUMULATIVE, UNITS
+from runtime.engine import home as home_of
+from schema import ErrorKind, MachineError
+from support.foreign import walk
+from telemetry.metrics import Recording, Series, read_ftdc
 
 FOLDER: Final = "diagnostics.data"
 SUFFIX: Final = ".ftdc"

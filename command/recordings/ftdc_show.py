@@ -16,9 +16,9 @@ from typing import Any, Final, ParamSpec
 import click
 
 from command.recordings.ftdc_read import GAP, chosen, find, joined, load, matching, shown
-from schema.errors import MachineError
+from schema import MachineError
 from support.text.terminal import table
-from telemetry.metrics.ftdc import Recording, Series
+from telemetry.metrics import Recording, Series
 
 P = ParamSpec("P")
 
@@ -79,8 +79,7 @@ def show(files: Sequence[Path], home: Path | None, patterns: Sequence[str]) -> N
 @_report_errors
 def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], output: Path | None) -> None:
     """Plot quantities as SVG."""
-    from support.channels import Channel
-    from support.plot import panels_of, render_plot
+    from support import Channel, panels_of, render_plot
 
     paths = chosen(files, home)
     series = matching(_read(paths), patterns or USUAL)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Value, model
-from schema.errors import ErrorKind, MachineError
+from runtime.engine import Attributes, Extra, Sensor, Value, model
+from schema import ErrorKind, MachineError
 
 
 class ThermometerConfig(Attributes, kw_only=True, frozen=True):

@@ -10,8 +10,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import trio
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Started, Value, model
+from runtime.engine import Attributes, Extra, Sensor, Started, Value, model
 from runtime.sdk import run_module
 
 

@@ -9,10 +9,8 @@ import trio
 from smooth import Smooth, SmoothConfig
 
 from rig import Rig
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value, model
-from schema.attributes import decode_attributes
-from schema.errors import ConfigError
+from runtime.engine import Extra, Sensor, Value, model
+from schema import ConfigError, decode_attributes
 
 
 @model("acme:test:counter")

@@ -9,8 +9,8 @@ from plant import HEATER_LINE, Box
 from thermostat import OFF, Output, Thermostat, ThermostatConfig, decide
 
 from rig import Faults, Rig
-from runtime.engine.services.generic import GenericService
-from schema.errors import MachineError
+from runtime.engine import GenericService
+from schema import MachineError
 
 SENSOR = ("i2c-1", 0x48)
 

@@ -9,12 +9,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import trio
 
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.controls.switch import Switch
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Started, model
-from runtime.engine.services.generic import GenericService
-from schema.errors import ErrorKind, MachineError
+from runtime.engine import Attributes, Board, Context, GenericService, Sensor, Started, Switch, model
+from schema import ErrorKind, MachineError
 
 
 class ThermostatConfig(Attributes, kw_only=True, frozen=True):

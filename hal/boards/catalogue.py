@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from hal.boards.definition import BoardDefinition
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @cache

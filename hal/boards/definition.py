@@ -10,7 +10,7 @@ from typing import Final
 
 from hal.ports.digital import Line
 from hal.ports.pwm import PwmChannel
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _NUMBERED: Final = re.compile(r"(?:physical|header|board|pin)[\s:_-]*(?=\d)", re.IGNORECASE)
 _PLACE: Final = re.compile(r"[0-9]{1,4}")

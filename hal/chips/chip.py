@@ -5,7 +5,7 @@ from __future__ import annotations
 from hal.chips.addresses import others_at
 from hal.errors import Fault, HalError
 from hal.registers import Registers
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Chip:

@@ -12,7 +12,7 @@ import trio
 
 from hal.chips.chip import Chip
 from hal.registers import Registers
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CONFIGURATION: Final = 0x00  # SBOS448G, table 2; SBOS547A, table 4
 SHUNT: Final = 0x01

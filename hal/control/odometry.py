@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from schema.geometry import GeoPoint
+from schema import GeoPoint
 
 EARTH_RADIUS: Final = 6_371_008.8  # metres: mean radius R1 of WGS 84 (IUGG)
 STRAIGHT: Final = 1e-6  # radians; for smaller angles the arc length equals the chord within double precision

@@ -21,7 +21,7 @@ from hal.inventory.media import cameras, input_devices
 from hal.inventory.sysfs import ROOT
 from hal.inventory.usb import serial_findings, usb_devices
 from hal.ports.i2c import I2cBus
-from schema.errors import MachineError
+from schema import MachineError
 
 SCAN_LIMIT: Final = 10.0  # seconds for one bus; a working bus takes 0.1 s, a stuck one a second per address
 DISPLAY: Final = re.compile(

@@ -10,7 +10,7 @@ import trio
 from msgspec import Struct
 
 from netmgr.model.plan import Effect
-from schema.errors import MachineError
+from schema import MachineError
 
 FIRST_PAUSE: Final = 1.0
 """Seconds until a failed effect is tried again; doubled each time."""

@@ -23,7 +23,7 @@ from netmgr.netlink.route import Kernel
 from netmgr.observation.board import Board
 from netmgr.owners.detect import owner_named
 from netmgr.owners.owner import Owner
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Own = Callable[[str, Manager | None], Awaitable[None]]
 """Stores the former manager of an interface before it is taken over, and None after it is given back."""

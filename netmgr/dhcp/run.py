@@ -16,7 +16,7 @@ from netmgr.dhcp.server import Server
 from netmgr.dhcp.socket import BROADCAST as EVERYWHERE
 from netmgr.dhcp.socket import CLIENT_PORT, SERVER_PORT, PacketSocket
 from netmgr.model.facts import Lease
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _log = structlog.get_logger("netmgr.dhcp")
 

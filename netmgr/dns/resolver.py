@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from netmgr.owners.bus import Bus, system_bus
 from netmgr.owners.files import RunBlocking, read, remove, write
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 RESOLVED: Final = "/systemd/resolve/"

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from rpc.network.mdns import ANY, A, MdnsError, Message, Record, decode, encode, key
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PORT: Final = 53
 SETUP: Final = "setup"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SETTINGS: Final = Path("/proc/sys/net/ipv6/conf")
 ALWAYS: Final = "2"

@@ -14,7 +14,7 @@ from netmgr.model.facts import Radio
 from netmgr.netlink import radio_codecs as codecs
 from netmgr.netlink.codecs import ctrlmsg
 from netmgr.netlink.socket import KernelError, Requests, open_socket
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 # linux/genetlink.h, linux/netlink.h
 GENERIC: Final = 16  # NETLINK_GENERIC

@@ -9,7 +9,7 @@ from typing import Any, Final
 import trio
 
 from netmgr.netlink.codecs import CLASSES, Classes, NetlinkError, encode, marshal
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 # linux/netlink.h
 REQUEST, ACK, DUMP, EXCLUSIVE, CREATE, REPLACE = 0x1, 0x4, 0x300, 0x200, 0x400, 0x100

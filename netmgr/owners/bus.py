@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 PROPERTIES: Final = "org.freedesktop.DBus.Properties"
 CALL_LIMIT: Final = 10.0  # seconds; half of that of libdbus, because programs here answer from memory

@@ -14,7 +14,7 @@ from netmgr.owners.ifupdown import Ifupdown
 from netmgr.owners.network_manager import NetworkManager
 from netmgr.owners.networkd import Networkd
 from netmgr.owners.owner import Owner
-from schema.errors import MachineError
+from schema import MachineError
 
 _log = structlog.get_logger("netmgr.owners")
 

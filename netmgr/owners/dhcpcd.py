@@ -16,7 +16,7 @@ from netmgr.model.network import Network
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.files import RunBlocking, read
 from netmgr.programs import run
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PIDS: Final = ("run/dhcpcd/pid", "run/dhcpcd.pid")
 """Files with the id of the process, of version 9 and of older ones."""

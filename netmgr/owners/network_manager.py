@@ -13,7 +13,7 @@ from netmgr.model.network import Network
 from netmgr.owners.adopt import MAX_ADOPTED, from_network_manager, plain_settings
 from netmgr.owners.bus import PROPERTIES, Bus, BusError, get, system_bus
 from netmgr.owners.files import RunBlocking, read, write
-from schema.errors import MachineError
+from schema import MachineError
 
 SERVICE: Final = "org.freedesktop.NetworkManager"
 ROOT: Final = "/org/freedesktop/NetworkManager"

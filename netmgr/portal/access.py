@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rpc.access.addresses import host_of
-from rpc.access.attempts import Attempts
-from schema.errors import ErrorKind, MachineError
+from rpc.access import Attempts, host_of
+from schema import ErrorKind, MachineError
 
 TOKEN_LIFETIME: Final = 3600.0  # seconds; a page that is open for longer must be loaded again
 ENTRIES: Final = 10  # forms and calls that enter something, for each client per minute

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from netmgr.portal.state import NetworkEntry
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, MachineError
 
 MAX_SSID: Final = 32  # bytes; IEEE 802.11
 MAX_DOCUMENT: Final = 16 * 1024  # bytes of credentials; those of the cloud have some 300

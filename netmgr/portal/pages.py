@@ -27,9 +27,8 @@ from netmgr.portal.access import Visitors
 from netmgr.portal.backend import Backend
 from netmgr.portal.entries import document_of, network_of_form, plain
 from netmgr.portal.state import CredentialsEntry, PortalState
-from rpc.pages.assets import Assets, template_environment
-from rpc.pages.headers import STATUS, Protect
-from schema.errors import MachineError
+from rpc.pages import STATUS, Assets, Protect, template_environment
+from schema import MachineError
 
 HERE: Final = Path(__file__).parent
 API: Final = "/captive-portal/api"

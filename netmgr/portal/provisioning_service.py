@@ -17,9 +17,9 @@ from netmgr.portal.access import Visitors
 from netmgr.portal.backend import Backend
 from netmgr.portal.entries import document_of, network_of
 from netmgr.portal.state import CredentialsEntry, PortalState, SeenNetwork
-from rpc.access.addresses import group_of
-from rpc.api.server.target import CallInfo
-from schema.errors import ConfigError
+from rpc.access import group_of
+from rpc.api import CallInfo
+from schema import ConfigError
 
 SERVICE: Final = "viam.provisioning.v1.ProvisioningService"
 WIFI: Final = "wifi"

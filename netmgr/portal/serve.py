@@ -12,13 +12,12 @@ from netmgr.portal.access import Visitors
 from netmgr.portal.backend import Backend
 from netmgr.portal.pages import Pages
 from netmgr.portal.provisioning_service import SERVICE, PortalTarget, ProvisioningService
-from rpc.access.origins import Origins
-from rpc.api.server.router import ApiRouter
-from rpc.call import ServerCore
-from rpc.http.limits import HttpLimits
-from rpc.limits import Limits
-from rpc.server.port import serve
-from schema.errors import ErrorKind, MachineError
+from rpc import Limits, ServerCore
+from rpc.access import Origins
+from rpc.api import ApiRouter
+from rpc.http import HttpLimits
+from rpc.server import serve
+from schema import ErrorKind, MachineError
 
 PORTS: Final = (80, 4772)
 """HTTP, which the tests of phones use, and the port of the published API."""

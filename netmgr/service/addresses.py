@@ -11,7 +11,7 @@ from netmgr.model.facts import Lease
 from netmgr.model.plan import StartDhcp, StopDhcp
 from netmgr.observation.board import Board
 from netmgr.service.tasks import Tasks
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Remember = Callable[[str, bytes, Lease], Awaitable[None]]
 """Stores the lease of an interface in a network, so that it is requested again."""

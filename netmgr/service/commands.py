@@ -21,7 +21,7 @@ from netmgr.service.backend import PortalBackend, seen
 from netmgr.service.core import NetworkService
 from netmgr.service.names import console_label
 from netmgr.store.records import Stored, without_network
-from schema.errors import ConfigError, ErrorKind, MachineError
+from schema import ConfigError, ErrorKind, MachineError
 
 JOIN_LIMIT: Final = 90.0
 """Seconds in which `join` shows the progress."""

@@ -58,7 +58,7 @@ from netmgr.store.records import Stored, with_lease
 from netmgr.store.store import Store
 from netmgr.wifi.process import can_be_unit, stop_units
 from netmgr.wifi.supplicant import FOLDER, Supplicant
-from schema.errors import MachineError
+from schema import MachineError
 
 MAX_ROUNDS: Final = 20
 """Plans that are applied one after the other without waiting for a change."""

@@ -33,7 +33,7 @@ from netmgr.portal.serve import serve_portal
 from netmgr.service.tasks import Tasks
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.supplicant import Supplicant
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SCAN_OFFLINE: Final = 20.0
 """Seconds between scans while no network is joined."""

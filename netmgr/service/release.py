@@ -17,7 +17,7 @@ from netmgr.owners.detect import every_owner, owner_named
 from netmgr.store.store import load
 from netmgr.wifi.process import stop_units
 from netmgr.wifi.supplicant import FOLDER
-from schema.errors import MachineError
+from schema import MachineError
 
 
 async def _inline(function: Callable[[], Any]) -> Any:

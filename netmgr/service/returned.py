@@ -11,7 +11,7 @@ import structlog
 from netmgr.model.facts import Facts, Manager
 from netmgr.owners.detect import owner_named
 from netmgr.owners.owner import Owner
-from schema.errors import MachineError
+from schema import MachineError
 
 AGAIN: Final = 1.0
 """Seconds between two looks whether the former manager manages a returned interface."""

@@ -9,9 +9,8 @@ from typing import Final
 import structlog
 import trio
 
-from nursery_graph import Restart
-from nursery_graph.restart import back_off
-from schema.errors import MachineError
+from nursery_graph import Restart, back_off
+from schema import MachineError
 
 RESTART: Final = Restart(first_delay=1.0, max_delay=60.0)
 HEALTHY: Final = 60.0

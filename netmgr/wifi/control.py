@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LIMIT: Final = 10.0
 """Seconds for an answer; wpa_supplicant answers each request at once, without waiting for the radio."""

@@ -15,7 +15,7 @@ from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Attempt, Report, failed, step
 from netmgr.wifi.messages import BSS_MASK, access_points, association
 from netmgr.wifi.network import Requested, client, hotspot
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 JOIN_LIMIT: Final = 50.0
 """Seconds for an attempt to join, as in the reference: a scan of all channels takes up to 10, EAP some seconds."""

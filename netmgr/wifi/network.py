@@ -15,7 +15,7 @@ import msgspec
 
 from netmgr.model.network import Enterprise, Network, Open, Personal, Secret, ssid_text
 from netmgr.model.settings import Hotspot
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SYSTEM_AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
 """Certificates that Debian trusts."""

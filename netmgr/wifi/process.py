@@ -13,9 +13,8 @@ import trio
 
 from netmgr.programs import ENVIRONMENT, run
 from nursery_graph import ProcessGroup, process_group
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
-from support.inotify import CREATE, DELETE, Inotify
+from schema import ErrorKind, MachineError
+from support import CREATE, DELETE, Inotify, unwrap
 
 PROGRAM: Final = ("wpa_supplicant",)
 START_LIMIT: Final = 10.0

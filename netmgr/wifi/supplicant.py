@@ -18,10 +18,9 @@ from netmgr.wifi.control import Control, connect
 from netmgr.wifi.interface import Interface
 from netmgr.wifi.network import quietest
 from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Running, running, stop_unit
-from nursery_graph import Restart
-from nursery_graph.restart import back_off
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from nursery_graph import Restart, back_off
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 FOLDER: Final = Path("/run/machine-agent/wifi")
 """Folder of the control sockets, with a folder for each radio."""

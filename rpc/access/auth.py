@@ -27,7 +27,7 @@ from rpc.access.credential_types import API_KEY, AUTHENTICATE, CREDENTIAL_TYPES
 from rpc.access.tickets import MAX_TICKET, TICKET_LIFE, Ticket, Tickets, new_ticket
 from rpc.carrier import Identity, Peer
 from rpc.health import CHECK
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, MachineError
 
 if TYPE_CHECKING:
     from rpc.access.tokens import Claims, Signer

@@ -34,7 +34,7 @@ from rpc.access.login import (
 from rpc.access.tickets import LINK, TICKET_LIFE, TICKETS_PATH
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text.words import capitalize_first
 
 PATHS: Final = (TICKETS_PATH, LINK)

@@ -20,7 +20,7 @@ from rpc.access.auth import Authenticator, of_pages
 from rpc.access.credential_types import API_KEY
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 COOKIE: Final = "machine_token"
 TOKEN_PATH: Final = "/login/token"

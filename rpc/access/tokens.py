@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_TOKEN: Final = 8192  # bytes; common limit of other servers for a header value
 

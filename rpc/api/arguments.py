@@ -15,9 +15,8 @@ from rpc.api.convert.converters import CONVERTERS, converter_of
 from rpc.api.convert.encode import is_map
 from rpc.api.descriptions import type_text, wrapped_list
 from rpc.api.methods import Method
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
+from schema.decoding import did_you_mean
 
 _BOOLS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),

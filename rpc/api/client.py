@@ -28,9 +28,8 @@ from rpc.api.convert.hints import ANY, Hint, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.status import to_machine_error
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
+from schema.decoding import did_you_mean
 
 
 class ApiClient:
@@ -112,7 +111,7 @@ class ApiClient:
                     while (reply := await stream.recv_message()) is not None:
                         yield _result(call.method, reply, hint)
                     return
-                from support.side_tasks import side_task
+                from support import side_task
 
                 async with side_task(partial(call.send_items, stream)) as sending:
                     while (reply := await sending.until(stream.recv_message)) is not None:

@@ -15,7 +15,7 @@ from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.hints import Hint, signature_of
 from rpc.api.convert.scalars import short_names, type_name
 from rpc.api.methods import Method
-from schema.names import API
+from schema import API
 
 _SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "number": {"type": "number"},

@@ -36,7 +36,7 @@ from rpc.inbox import Budget
 from rpc.parsing import TOO_DEEP, at_once, is_large, merging
 from rpc.status import of_exception
 from rpc.turns import Flow
-from schema.errors import MachineError
+from schema import MachineError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import MethodDescriptor

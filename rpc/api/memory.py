@@ -16,7 +16,7 @@ from multidict import MultiDict
 
 from rpc.carrier import Identity, Peer
 from rpc.status import of_exception
-from support.concurrency import raised_alone
+from support import raised_alone
 
 _BUFFER = 16  # messages in flight in one direction
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rpc.api import cloud_v1
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import ServiceDescriptor

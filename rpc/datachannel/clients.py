@@ -34,8 +34,8 @@ from rpc.peers.signals import (
     with_candidates,
 )
 from rpc.status import of_exception
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import ungrouped
+from schema import ErrorKind, MachineError
+from support import ungrouped
 
 MAX_CALLER_ATTEMPTS: Final = 8  # clients with the same key that are being connected: they may never connect
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB

@@ -17,7 +17,7 @@ from rpc.inbox import PREFIX, Budget
 from rpc.limits import Limits
 from rpc.peers.port import HIGH_WATER, Channel
 from rpc.statistics import Statistics
-from support.rate import Bucket
+from support import Bucket
 
 PAUSE: Final = 2 * HIGH_WATER
 """Buffered bytes above which reading pauses. `Channel.send` waits at a lower mark, so only headers and trailers can

@@ -18,7 +18,7 @@ from rpc.errors import CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, STREAM_CLOSED,
 from rpc.inbox import Budget
 from rpc.peers.port import Channel
 from rpc.turns import Flow
-from support.rate import Bucket
+from support import Bucket
 
 
 async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, identity: Identity | None = None) -> None:

@@ -25,7 +25,7 @@ from rpc.http2.writer import Writer
 from rpc.inbox import Budget
 from rpc.limits import Limits
 from rpc.statistics import Statistics
-from support.rate import Bucket
+from support import Bucket
 
 
 class Streams:

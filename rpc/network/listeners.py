@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from rpc.network.holder import holder
-from schema.errors import ConfigError, ErrorKind, MachineError
+from schema import ConfigError, ErrorKind, MachineError
 
 BACKLOG: Final = 128
 _LOCALHOST: Final = ("127.0.0.1", "::1")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ALPN: Final = ("h2", "http/1.1")
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"  # for TLS 1.2; all ciphers of TLS 1.3 are of this kind

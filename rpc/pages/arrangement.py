@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from schema.decoding.syntax import parse_json
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import parse_json
 
 FIELDS: Final = ("hidden", "order")
 NAMES: Final = 500  # in each field

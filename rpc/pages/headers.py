@@ -8,7 +8,7 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from schema.errors import ErrorKind
+from schema import ErrorKind
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-security-policy": (

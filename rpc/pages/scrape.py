@@ -8,7 +8,7 @@ from typing import TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telemetry.metrics.exposition import Family, expose
+from telemetry.metrics import Family, expose
 
 RunInThread: TypeAlias = Callable[[Callable[[], tuple[bytes, str]]], Awaitable[tuple[bytes, str]]]
 """Function that runs a callable in a worker thread."""

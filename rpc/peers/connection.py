@@ -9,7 +9,7 @@ import trio
 from rpc.peers.channel import MessageChannel
 from rpc.peers.intake import Intake
 from rpc.peers.port import Candidate, PeerState
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class _Waiter:

@@ -16,8 +16,8 @@ from rpc.api import messages
 from rpc.peers.port import Candidate, Channel, Engine, IceServer, PeerConnection, PeerOptions, PeerState
 from rpc.peers.signals import candidate_fields, candidate_of, decode_description, encode_description, servers_of
 from rpc.status import to_machine_error
-from schema.errors import ErrorKind, MachineError
-from support.side_tasks import side_task
+from schema import ErrorKind, MachineError
+from support import side_task
 
 DATA: Final = ("data", 0)
 NEGOTIATION: Final = ("negotiation", 1)

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from rpc.peers.port import Engine
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ENGINES: Final = ("rpc.peers.wrtc_engine",)
 """Modules with a function `open_engine`, the preferred one first."""

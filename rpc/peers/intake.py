@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from rpc.peers.port import Candidate, Description
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_SDP: Final = 65_536  # bytes in UTF-8; Chromium's offer with audio and video has 7 KiB
 MAX_LINES: Final = 2_000  # an offer with 16 media has 1,600; libwebrtc blocks its callers while it parses

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from rpc.peers.port import PeerOptions
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_URLS: Final = 16  # each one may cost an engine several sockets
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from rpc.peers.port import Candidate, Description, IceServer
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class _Message(msgspec.Struct):

@@ -32,7 +32,7 @@ from rpc.peers.port import (
 from rpc.peers.servers import check_servers, invalid_servers
 from rpc.peers.wrtc_mailbox import Mailbox
 from rpc.peers.wrtc_native import enums, native
-from schema.errors import MachineError
+from schema import MachineError
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections; one takes 1 ms
 

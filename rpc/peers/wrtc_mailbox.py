@@ -8,7 +8,7 @@ from typing import Any, Final
 import outcome
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 BATCH: Final = 128
 """Records handled before a checkpoint: about 1 ms, or 3 ms with the largest messages."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from schema.names import API
+from schema import API
 
 if TYPE_CHECKING:
     from runtime.engine.resource import Resource

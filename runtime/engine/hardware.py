@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Callable
 from typing import Final
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _FAMILIES: Final = {
     "linux": "hal.linux.hardware:LinuxHardware",
@@ -22,7 +22,7 @@ def open_hardware(kind: str, world: World) -> Hardware:
     Raises MachineError if the family is unknown or cannot be loaded.
     """
     if kind == "sim":
-        from hal.sim.hardware import SimHardware
+        from hal.sim import SimHardware
 
         return SimHardware(world)
     if kind in _FAMILIES:

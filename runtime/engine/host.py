@@ -14,12 +14,11 @@ import structlog
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
 from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.resource import Actuator, Context, Others, Resource, no_others
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ErrorKind, MachineError, ResourceName
 
 CALLS_LIMIT: Final = 10.0  # seconds for cancelled calls to end; more than a bus transaction, less than stop_timeout
 REST_LIMIT: Final = 5.0  # seconds for an actuator to stop before its driver is cancelled anyway

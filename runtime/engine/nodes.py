@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
 from nursery_graph import Node, Restart
 from runtime.engine.host import ResourceHost

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 import trio
 
-from hal.hardware import Hardware
+from hal import Hardware
 from nursery_graph import Graph, Node
 from runtime.engine.calls.spans import Tracer
 from runtime.engine.options import Options
 from runtime.engine.roster import Roster
-from schema.document.machine import MachineDocument
+from schema.document import MachineDocument
 
 if TYPE_CHECKING:
-    from rpc.call import Router
+    from rpc import Router
     from runtime.engine.metrics.history import History
-    from uplink.certificate import CloudCertificate
-    from uplink.dial import CloudAddress
+    from uplink import CloudAddress, CloudCertificate
 
 
 class CloudAccess(Protocol):

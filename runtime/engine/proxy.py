@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator
 from functools import cache
 from typing import Any
 
-from rpc.api.client import ApiClient, methods_for
+from rpc.api import ApiClient, methods_for
 from runtime.engine.components.media.older_cameras import COMPLETED, OLDER, is_missing
 from runtime.engine.resource import Resource
-from schema.errors import MachineError
+from schema import MachineError
 
 
 class Proxied(Resource):

@@ -14,8 +14,7 @@ from typing import Final
 from catalogue.unknown import UnknownModel as UnknownModel
 from catalogue.unknown import unknown
 from runtime.engine.resource import Attributes, Resource
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, Model
+from schema import API, ErrorKind, MachineError, Model
 
 ENTRY_POINTS: Final = "machine.models"
 """Entry-point group for installed packages; each value is `module:Class`, a driver with the decorator `model`."""

@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import structlog
 import trio
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
-from schema.attributes import Attributes as Attributes
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Geometry
-from schema.names import API, Model, ResourceName
+from schema import API, ErrorKind, Geometry, MachineError, Model, ResourceName
+from schema import Attributes as Attributes
 
 Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 """A value in a reading, a command or `extra`: JSON and bytes (base64 on the wire)."""

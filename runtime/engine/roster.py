@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from nursery_graph import Graph, NodeStatus, State
 from runtime.engine.host import ResourceHost
 from runtime.engine.planning.reconfigure import PlannedResource
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, ResourceName
+from schema import API, ErrorKind, MachineError, ResourceName
+from schema.decoding import did_you_mean
 
 Explain = Callable[[NodeStatus, Mapping[str, NodeStatus]], str]
 """Why a node is in its state, given all nodes by name."""

@@ -14,8 +14,8 @@ from catalogue.command import CommandSensorConfig
 from catalogue.parsing import Parser
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Context, Extra
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 GRACE: Final = 1.0  # seconds between asking a program to end and killing it
 STDERR_SHOWN: Final = 300  # characters of a failed program's stderr in the error

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import structlog
 import trio
 
-from hal.ports.ticks import Ticks
+from hal.ports import Ticks
 from runtime.models.motion import run_shielded, superseded
-from schema.errors import MachineError
+from schema import MachineError
 
 
 @dataclass(eq=False)

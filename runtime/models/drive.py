@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from runtime.models.motion import check_finite
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes, as clients of the API expect
 

@@ -25,7 +25,7 @@ from runtime.engine.components.media.camera import (
 )
 from runtime.engine.components.media.image_format import mime_type
 from runtime.engine.resource import Attributes, Context, Extra, Unsupported
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 NO_FILE: Final = (
     "configure color_image_file_path (or color_path), depth_image_file_path (or depth_path), or preloaded_image"

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 HALT_TIME: Final = 2.0  # limit in seconds for stopping during a cancellation
 

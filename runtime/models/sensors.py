@@ -14,9 +14,8 @@ from runtime.engine.components.sensing.power_sensor import PowerSensor
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Door, Extra, Value
 from runtime.engine.services.sensors import SensorReadings, Sensors
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
-from support.concurrency import gather
+from schema import ErrorKind, MachineError, ResourceName
+from support import gather
 
 
 class AllSensors(Sensors):

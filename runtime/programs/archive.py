@@ -19,15 +19,11 @@ import structlog
 import trio
 
 from runtime.programs.command import Program
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.foreign.apart import unpack_apart
-from support.foreign.removal import erase, remove
-from support.foreign.stream import BadArchiveError
-from support.foreign.tar import Bounds
-from support.foreign.unpacking import unpack as unpack_archive
-from support.worker import Worker
-from uplink.downloads import digest_of
+from schema import ErrorKind, MachineError
+from support import Worker, private
+from support.foreign import BadArchiveError, Bounds, erase, remove, unpack_apart
+from support.foreign import unpack as unpack_archive
+from uplink import digest_of
 
 META: Final = "meta.json"
 MAX_META: Final = 1 << 20  # bytes

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from runtime.engine.home_folder import home
-from schema.document.log import WORDS, parse_level
-from schema.document.machine import MachineDocument
-from schema.document.modules import Module
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.document import WORDS, MachineDocument, Module, parse_level
+from telemetry.logs import compile_pattern, pattern_matches
 from telemetry.logs.logger_names import of_module
-from telemetry.logs.rules import compile_pattern, pattern_matches
 
 LONGEST_ADDRESS: Final = 103  # bytes of a Unix socket's path that every system takes
 _RANDOM: Final = 5  # letters that tell one start from the next

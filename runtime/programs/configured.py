@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from schema.document.machine import MachineDocument
-from schema.document.modules import Module
-from schema.document.packages import PackageSource
+from schema.document import MachineDocument, Module, PackageSource
 
 MODULE: Final = "module"
 

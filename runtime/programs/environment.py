@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from schema.secrets import is_secret
+from schema import is_secret
 
 VARIABLE: Final = "MACHINE_MODULE_ENVIRONMENT"
 """Names further variables for modules, separated by commas; `*` stands for any characters."""

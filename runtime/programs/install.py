@@ -15,10 +15,9 @@ from runtime.engine.home_folder import home
 from runtime.programs import archive
 from runtime.programs.command import Program, absolute, local_program
 from runtime.programs.output import Output
-from schema.document.modules import Module
-from schema.errors import ConfigError, ErrorKind, MachineError
-from support.concurrency import ungrouped
-from support.worker import Worker
+from schema import ConfigError, ErrorKind, MachineError
+from schema.document import Module
+from support import Worker, ungrouped
 from telemetry.logs.logger_names import of_module
 
 

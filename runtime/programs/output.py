@@ -8,8 +8,8 @@ from typing import Any, Final
 import structlog
 import trio
 
+from telemetry.logs import Lines
 from telemetry.logs.logger_names import STDERR_SUFFIX, STDOUT_SUFFIX
-from telemetry.logs.program_output import Lines
 
 TAIL: Final = 5  # lines that are reported when the process ends by itself
 LONGEST: Final = 300  # characters of each reported line

@@ -19,8 +19,8 @@ from runtime.engine.home_folder import home
 from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
 from runtime.programs.configured import MODULE, Key
-from support.worker import Worker
-from uplink.downloads import PARTS, part_of
+from support import Worker
+from uplink import PARTS, part_of
 
 FOLDER: Final = "packages"
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rpc.api.client import methods_for
-from rpc.api.server.check import implementation_problems
-from rpc.api.table import APIS, add_api
+from rpc.api import APIS, add_api, implementation_problems, methods_for
 from runtime.engine.resource import Resource
-from schema.document.resources import RESOURCE_TYPES
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
+from schema.document import RESOURCE_TYPES
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import ServiceDescriptor

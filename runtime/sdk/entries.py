@@ -7,12 +7,9 @@ from typing import Any, Final
 
 from runtime.engine.resource import Attributes, Resource
 from runtime.sdk.offers import Offers
-from schema.attributes import decode_attributes
-from schema.decoding.report import Report
-from schema.document.resources import RESOURCE_TYPES, ResourceEntry, decode_resource
-from schema.errors import ConfigError, ConfigErrors
-from schema.names import DEFAULT_NAMESPACE
-from schema.numbers import whole_numbers
+from schema import DEFAULT_NAMESPACE, ConfigError, ConfigErrors, decode_attributes, whole_numbers
+from schema.decoding import Report
+from schema.document import RESOURCE_TYPES, ResourceEntry, decode_resource
 
 _SECTIONS: Final = {kind: section for section, kind in RESOURCE_TYPES.items()}
 _COPIED_KEYS: Final = ("name", "model", "attributes", "depends_on")

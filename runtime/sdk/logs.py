@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import trio
 
-from rpc.api.client import ApiClient
-from schema.errors import MachineError
-from telemetry.logs.entry import Entry
-from telemetry.logs.sinks import Sink
+from rpc.api import ApiClient
+from schema import MachineError
+from telemetry.logs import Entry, Sink
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 QUEUE: Final = 5000  # entries kept while the machine does not accept them; the oldest are dropped first

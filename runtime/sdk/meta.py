@@ -10,13 +10,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from rpc.api.table import APIS
-from schema.decoding.conversion import conform
-from schema.decoding.report import Report, did_you_mean, join
-from schema.decoding.syntax import parse_json
-from schema.document.section import Section
-from schema.errors import ConfigError
-from schema.names import API, Model
+from rpc.api import APIS
+from schema import API, ConfigError, Model
+from schema.decoding import Report, conform, did_you_mean, join, parse_json
+from schema.document import Section
 
 FILE: Final = "meta.json"
 ARCHITECTURES: Final = (

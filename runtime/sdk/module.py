@@ -10,14 +10,12 @@ from typing import Any, Final
 import trio
 from grpclib.const import Handler
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Overdue, Restart
-from rpc.api.server.router import ApiRouter
-from rpc.api.server.target import CallInfo
-from rpc.call import ServerCore
-from rpc.limits import Limits
-from rpc.server.port import serve
+from rpc import Limits, ServerCore
+from rpc.api import ApiRouter, CallInfo
+from rpc.server import serve
 from runtime.engine.apis import BASES
 from runtime.sdk.api import own_bases
 from runtime.sdk.logs import MachineSink
@@ -26,7 +24,7 @@ from runtime.sdk.parent import NODE as PARENT
 from runtime.sdk.parent import Dial, Parent, dial
 from runtime.sdk.resources import Resources
 from runtime.sdk.service import SERVICE, ModuleService
-from schema.document.machine import ResourceEntry
+from schema.document import ResourceEntry
 
 RPC: Final = "internal/rpc"
 STOP_LIMIT: Final = 8.0  # seconds for the whole shutdown; machines wait 10 s between SIGTERM and SIGKILL
@@ -111,7 +109,7 @@ class ModuleRouter:
         if not path.startswith("/grpc.reflection."):
             return self._inner.get(path)
         if self._reflection is None:
-            from rpc.server.server_reflection import reflection
+            from rpc.server import reflection
 
             self._reflection = reflection(self._inner.service_names, load=self._load)
         return self._reflection.get(path)

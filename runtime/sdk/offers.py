@@ -6,12 +6,11 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rpc.api.table import APIS
+from rpc.api import APIS
 from runtime.engine.apis import BASES
 from runtime.engine.resource import Resource
 from runtime.sdk.api import own_bases
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import API, Model
+from schema import API, ConfigError, ErrorKind, MachineError, Model
 
 
 class Offers:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from runtime.sdk.meta import FILE, Meta, check_folder, parse_meta
-from schema.errors import ConfigError, ConfigErrors, ErrorKind, MachineError
-from support.foreign.walking import walk
+from schema import ConfigError, ConfigErrors, ErrorKind, MachineError
+from support.foreign import walk
 
 NEVER: Final = (".*", "__pycache__", "*.pyc", "artifacts", "dist", "node_modules", "venv", "*.tar.gz", "*.tgz")
 """Name patterns of files and folders to exclude: build products and files that are specific to a computer."""

@@ -10,9 +10,9 @@ import structlog
 import trio
 from grpclib.exceptions import GRPCError
 
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.peer_timeouts import within
+from rpc import within
+from rpc.api import ApiClient
+from rpc.client import Channel
 from runtime.engine.apis import base_of
 from runtime.engine.host import ResourceHost
 from runtime.engine.planning.reconfigure import PlannedResource
@@ -20,8 +20,7 @@ from runtime.engine.proxy import Proxied, proxy_of
 from runtime.engine.resource import Attributes, Resource
 from runtime.sdk.api import own_bases
 from runtime.sdk.logs import MachineSink
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ErrorKind, MachineError, ResourceName
 
 NODE: Final = "internal/parent"
 NAME_KEY: Final = "modname"  # metadata key of every call: the name of the calling module

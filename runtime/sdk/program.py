@@ -15,19 +15,17 @@ import trio
 
 from hal.sim import World
 from nursery_graph import Overdue
-from rpc.network.listeners import open_listeners, open_unix_listener
+from rpc.network import open_listeners, open_unix_listener
 from runtime.engine.hardware import open_hardware
 from runtime.engine.resource import Resource
 from runtime.sdk.logs import MachineSink
 from runtime.sdk.module import Module
 from runtime.sdk.offers import Offers
 from runtime.sdk.start import Start, parse_start
-from schema.document.log import LogRule
-from schema.document.machine import MachineDocument, ResourceEntry
-from schema.errors import MachineError
+from schema import MachineError
+from schema.document import LogRule, MachineDocument, ResourceEntry
+from telemetry.logs import ConsoleSink, Logs, configure_logs
 from telemetry.logs.logger_names import of_module
-from telemetry.logs.loggers import Logs, configure_logs
-from telemetry.logs.sinks import ConsoleSink
 
 EXIT_OK: Final = 0  # stopped on request, or the machine has ended
 EXIT_FAILED: Final = 1  # could not start

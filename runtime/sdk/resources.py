@@ -10,7 +10,7 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Restart, State
 from runtime.engine.host import ResourceHost
@@ -19,10 +19,9 @@ from runtime.sdk.entries import read_attributes
 from runtime.sdk.offers import Offers
 from runtime.sdk.parent import NODE as PARENT
 from runtime.sdk.parent import Parent, parent_host
-from schema.decoding.report import did_you_mean
-from schema.document.resources import ResourceEntry
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ConfigError, ErrorKind, MachineError, ResourceName
+from schema.decoding import did_you_mean
+from schema.document import ResourceEntry
 from telemetry.logs.logger_names import of_resource
 
 STOP_LIMIT: Final = 20.0  # seconds to stop; the machine waits the same time for a reply

@@ -9,8 +9,7 @@ from typing import Any, Final
 from runtime.sdk.entries import read_attributes, read_entry
 from runtime.sdk.parent import Parent
 from runtime.sdk.resources import Resources
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ConfigError, ErrorKind, MachineError, ResourceName
 
 SERVICE: Final = "viam.module.v1.ModuleService"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ConfigError, ErrorKind, MachineError
+from schema import ConfigError, ErrorKind, MachineError
 
 DATA_VARIABLE: Final = "VIAM_MODULE_DATA"
 NAME_VARIABLE: Final = "VIAM_MODULE_NAME"
@@ -34,7 +34,7 @@ def parse_start(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
 
     Raises MachineError (INVALID) without an address, ConfigError for an unknown level.
     """
-    from schema.document.log import parse_level
+    from schema.document import parse_level
 
     addresses: list[str] = []
     ignored: list[str] = []

@@ -10,7 +10,7 @@ import structlog
 from nursery_graph import State, Transition
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.reasons import plain
-from telemetry.logs.activity import log_event
+from telemetry.logs import log_event
 from telemetry.logs.logger_names import RESOURCES, ROOT
 
 CONNECTIONS: Final[Mapping[str, tuple[str, str, str]]] = {

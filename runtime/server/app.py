@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from hal.hardware import Hardware
+from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
 from runtime.engine.hardware import open_hardware
@@ -26,14 +26,11 @@ from runtime.server.activity import Activity, TransitionLog
 from runtime.server.configuration import Configuration, Source
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
-from schema.errors import MachineError
-from support.program_version import version
-from support.start import held_signal
-from telemetry.logs.activity import log_event
-from telemetry.logs.loggers import Logs, configure_logs
-from telemetry.logs.sinks import ConsoleSink, FileSink, Sink
-from telemetry.metrics.loop import loop_passes
-from uplink.files import FileSource, Reading, decode_text
+from schema import MachineError
+from support import held_signal, version
+from telemetry.logs import ConsoleSink, FileSink, Logs, Sink, configure_logs, log_event
+from telemetry.metrics import loop_passes
+from uplink import FileSource, Reading, decode_text
 
 if TYPE_CHECKING:
     from runtime.parts.cloud.link import CloudLink

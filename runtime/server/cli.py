@@ -14,8 +14,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
-from support.command_line import AbsolutePath, LongOptions, switch_option, value_option
-from support.start import hold_signals, lean_imports, release_signals
+from support import AbsolutePath, LongOptions, hold_signals, lean_imports, release_signals, switch_option, value_option
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
 
@@ -79,7 +78,7 @@ def command(**options: Any) -> None:
     if any(options[name] not in (None, False) for name in short):
         release_signals()
     if options["version"]:
-        from support.program_version import version
+        from support import version
 
         click.echo(f"machine-server {version()}")
         return

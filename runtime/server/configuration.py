@@ -28,14 +28,11 @@ from runtime.server.hotplug import Hotplug
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from runtime.server.window import Window
-from schema.document.machine import Decoded, MachineDocument, decode_document
-from schema.errors import ConfigError, MachineError
-from schema.secrets import masked
-from schema.substitution import fill_placeholders
-from support.program_version import version
-from telemetry.logs.activity import log_event
-from telemetry.logs.loggers import REVEALED, Logs
-from uplink.files import Reading, decode_text
+from schema import ConfigError, MachineError, fill_placeholders, masked
+from schema.document import Decoded, MachineDocument, decode_document
+from support import version
+from telemetry.logs import REVEALED, Logs, log_event
+from uplink import Reading, decode_text
 
 if TYPE_CHECKING:
     from runtime.parts.packages.part import Packages
@@ -313,7 +310,7 @@ class Configuration:
                 )
 
     def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:
-        from schema.diff import difference
+        from schema import difference
 
         reveal = self.machine.options.reveal_sensitive_config_diffs
         changes = list(difference(old, new, reveal=reveal).lines)

@@ -10,8 +10,8 @@ import trio
 
 from runtime.engine.planning.maintenance import Decision
 from runtime.engine.views.status import ConfigStatus
-from schema.document.machine import MachineDocument
-from schema.secrets import Masker
+from schema import Masker
+from schema.document import MachineDocument
 
 
 class Configured:

@@ -16,8 +16,7 @@ import msgspec
 
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
-from schema.attributes import json_schema
-from schema.names import API, Model
+from schema import API, Model, json_schema
 
 
 def resources(registry: Registry) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rpc.network.tls import CertificateContext
+    from rpc.network import CertificateContext
 
 
 class Endpoint:

@@ -9,9 +9,8 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.errors import HalError
-from hal.hardware import Hardware
-from hal.ports.hotplug import HotplugEvent
+from hal import HalError, Hardware
+from hal.ports import HotplugEvent
 from nursery_graph import Graph
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.roster import Roster

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from nursery_graph import Graph, NodeStatus, State
-from rpc.statistics import Statistics
+from rpc import Statistics
 from runtime.engine.calls.counts import Calls
 from runtime.engine.calls.operations import Operations
 from runtime.engine.calls.sessions import Sessions
@@ -33,11 +33,10 @@ from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
 from runtime.server.report import Report
-from telemetry.logs.activity import log_event
-from telemetry.logs.ring import LogRing
+from telemetry.logs import LogRing, log_event
 
 if TYPE_CHECKING:
-    from rpc.call import Router
+    from rpc import Router
 
 MAX_REASON: Final = 4096  # characters of the reason for a state: errors of modules may be long
 

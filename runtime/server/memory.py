@@ -13,12 +13,10 @@ from typing import Any
 
 import trio
 
-from hal.hardware import Hardware
-from hal.sim import World
-from hal.sim.hardware import SimHardware
+from hal import Hardware
+from hal.sim import SimHardware, World
 from nursery_graph import Graph, Node
-from rpc.api.client import ApiClient
-from rpc.api.memory import MemoryChannel
+from rpc.api import ApiClient, MemoryChannel
 from runtime.engine.nodes import Bench
 from runtime.engine.options import Options
 from runtime.engine.planning.node_names import RPC
@@ -27,10 +25,9 @@ from runtime.models import BUILTIN
 from runtime.server.configuration import Configuration
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
-from schema.document.machine import MachineDocument
-from telemetry.logs.loggers import Logs
-from telemetry.logs.ring import LogRing
-from uplink.files import Reading
+from schema.document import MachineDocument
+from telemetry.logs import LogRing, Logs
+from uplink import Reading
 
 
 class MemorySource:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from nursery_graph import Node
-from rpc.peers.engines import engine_installed
+from rpc.peers import engine_installed
 from runtime.engine.options import Options
 from runtime.engine.part import Part, PartContext
-from schema.document.machine import MachineDocument
+from schema.document import MachineDocument
 
 if TYPE_CHECKING:
     from runtime.parts.jobs.nodes import Jobs

@@ -23,8 +23,8 @@ from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, 
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
-from schema.document.cloud import Cloud
-from support.program_version import version
+from schema.document import Cloud
+from support import version
 
 _MODULE_STATES: Final = {
     State.UNCONFIGURED: "pending",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from runtime.engine.planning.maintenance import ANSWER_LIMIT, Answer, Decision, NoAnswer, NoWindow, decide
-from schema.document.machine import MachineDocument
+from schema.document import MachineDocument
 
 if TYPE_CHECKING:
     import structlog

@@ -11,7 +11,7 @@ import io
 import struct
 from typing import TYPE_CHECKING, Final, Literal
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from schema.names import ResourceName
+from schema import ResourceName
 
 ROOT: Final = "rdk"
 ACTIVITY: Final = f"{ROOT}.activity"

@@ -20,9 +20,8 @@ import msgspec
 import structlog
 import trio
 
-from schema.document.machine import MachineDocument
-from schema.errors import ConfigError
-from schema.secrets import Masker
+from schema import ConfigError, Masker
+from schema.document import MachineDocument
 from telemetry.logs import logger_names
 from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
 from telemetry.logs.entry import DEBUG, Entry, fields_json, limited, plain

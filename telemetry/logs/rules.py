@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from schema.decoding.regex import Effort, Pattern, PatternError, StepLimit
-from schema.decoding.report import shown
-from schema.document.log import parse_level
-from schema.document.machine import MachineDocument
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import Effort, Pattern, PatternError, StepLimit, shown
+from schema.document import MachineDocument, parse_level
 from telemetry.logs import logger_names
 
 _CACHE_SIZE: Final = 4096  # logger names whose level is cached; the cache is cleared when it is full

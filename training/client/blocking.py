@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from rpc.client.blocking import run_blocking
+from rpc.client import run_blocking
 from training.client.client import TrainingClient, client_over
 from training.client.http import BlockingHttp
 from training.client.job import PATIENCE, Job

@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from rpc.api.client import ApiClient
-from rpc.client.web import WebChannel
-from schema.errors import ErrorKind, MachineError
+from rpc.api import ApiClient
+from rpc.client import WebChannel
+from schema import ErrorKind, MachineError
 from training.client.errors import SubmissionRefused
 from training.client.http import AsyncHttp, Http
 from training.client.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class SubmissionRefused(MachineError):

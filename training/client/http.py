@@ -19,9 +19,9 @@ import httpcore
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.client.target import Target
-from rpc.network.tls import MACHINE_AUTHORITY, client_context
-from schema.errors import ErrorKind, MachineError
+from rpc.client import Target
+from rpc.network import MACHINE_AUTHORITY, client_context
+from schema import ErrorKind, MachineError
 
 CONNECT: Final = 30.0  # seconds
 SILENCE: Final = 60.0  # seconds without a byte, after which a connection counts as lost; calls wait for 20 at most

@@ -16,10 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, Final, TextIO, cast
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.stream import BadArchiveError
-from support.foreign.tar import Archive, Bounds, Kind
-from support.foreign.unpacking import unpack_into
+from schema import ErrorKind, MachineError
+from support.foreign import Archive, BadArchiveError, Bounds, Kind, unpack_into
 from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from rpc.api.client import ApiClient
-from rpc.api.cloud_v1 import TRAINING
+from rpc.api import TRAINING, ApiClient
 from training.client.http import Http
 from training.client.records import EventsPage, TrainingJob, event_of, job_of
 from training.jobs.lifecycle import State

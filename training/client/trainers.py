@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
-from support.program_version import version
+from schema import ErrorKind, MachineError
+from support import version
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
 OWN: Final = ("schema", "support", "training")  # packages whose modules are copied

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from support.foreign.removal import FOLDER, enter_folder, erase
-from support.foreign.walking import flush_tree, folder_entries
+from support.foreign import FOLDER, enter_folder, erase, flush_tree, folder_entries
 
 MAX_DEPTH: Final = 100  # levels of folders that are copied
 OVERHEAD: Final = 16  # entries of the disk that are its own

@@ -19,10 +19,10 @@ from typing import Any, Final
 import trio
 
 from nursery_graph import ProcessGroup, process_group
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import remove
-from support.worker import Worker
-from telemetry.logs.program_output import Lines
+from schema import ErrorKind, MachineError
+from support import Worker
+from support.foreign import remove
+from telemetry.logs import Lines
 from training.engine import disk
 from training.engine.groups import Groups, Used, used
 from training.engine.lock import share

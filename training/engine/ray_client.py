@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpcore
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PORT: Final = 8265  # of the dashboard, by default
 MAX_ANSWER: Final = 1024 * 1024  # bytes of an answer that are read

@@ -31,11 +31,10 @@ from typing import Final
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import remove
-from support.foreign.walking import walk
-from support.worker import Worker
-from telemetry.logs.program_output import Lines
+from schema import ErrorKind, MachineError
+from support import Worker
+from support.foreign import remove, walk
+from telemetry.logs import Lines
 from training.engine.groups import Used
 from training.engine.local import LIFE, OWN, PIECE, ROOT, SILENCE, SLICE, WATCH, Interpreter, limits_of, plan_of
 from training.engine.port import MIB, Order, Outcome, Sink

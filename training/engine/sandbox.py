@@ -291,7 +291,7 @@ def _show(root: Path, path: Path, *, writable: bool, device: bool = False, at: P
 
 def _own(folder: Path, user: int) -> None:
     """Give a folder of the job to its user, with what an earlier start has left in it."""
-    from support.foreign.walking import folder_entries  # nodes of a cluster do not have it, and do not need it
+    from support.foreign import folder_entries  # nodes of a cluster do not have it, and do not need it
 
     os.chown(folder, user, user, follow_symlinks=False)
     for entry in folder_entries(folder):

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.walking import MovedError, folder_entries, walk
+from schema import ErrorKind, MachineError
+from support.foreign import MovedError, folder_entries, walk
 
 ATTEMPTS: Final = 5  # to count folders that change meanwhile
 TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published

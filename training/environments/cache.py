@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from support.foreign.removal import remove
+from support.foreign import remove
 
 PYTHON: Final = "python"  # folder of the environment; the rest of its folder is not visible inside of jobs
 LOCK: Final = "requirements.lock"

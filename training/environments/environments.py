@@ -27,9 +27,9 @@ import trio
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.removal import remove
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
+from support.foreign import remove
 from training.engine.local import inspected_interpreter
 from training.engine.port import MIB, Bounds, Engine, Order, Sink
 from training.engine.usage import usage

@@ -15,7 +15,7 @@ from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LOCK: Final = "requirements.lock"
 MAX_LINES: Final = 500  # requirements

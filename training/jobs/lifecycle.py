@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class State(StrEnum):

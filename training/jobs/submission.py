@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MIN_LABELS: Final = 2  # of a classifier: with one label there is nothing to tell apart
 MIN_EXAMPLES: Final = 10  # pictures of each label

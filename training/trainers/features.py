@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
 
-from schema.errors import MachineError
+from schema import MachineError
 from support.media.pictures import decode
 from training.trainers.backbone import Backbone, extractor
 from training.trainers.pooled import Basis, basis_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hal.ports.i2c import FIRST_ADDRESS, LAST_ADDRESS
-from schema.attributes import Attributes
+from hal.ports import FIRST_ADDRESS, LAST_ADDRESS
+from schema import Attributes
 
 
 def parse_address(value: int | str) -> int:

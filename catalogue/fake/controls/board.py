@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from hal.sim.gpio.pins import DEFAULT_FREQUENCY
-from schema.attributes import Attributes
+from hal.sim import DEFAULT_FREQUENCY
+from schema import Attributes
 
 # The range of each simulated quantity on an analog channel: value at count 0, value at the largest count.
 _SPANS: Final = {

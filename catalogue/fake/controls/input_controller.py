@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from catalogue.controls import CONTROLS
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class FakeInputControllerConfig(Attributes, kw_only=True, frozen=True):

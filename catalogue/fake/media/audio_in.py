@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 
 class FakeAudioInConfig(Attributes, kw_only=True, frozen=True):

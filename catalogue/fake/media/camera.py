@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 LARGEST: Final = 4096  # pixels
 Pixels = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 Length = Annotated[float, msgspec.Meta(gt=0)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 PWM_FREQUENCY: Final = 800  # Hz
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from schema.attributes import Attributes
+from schema import Attributes
 
 QUANTITIES: Final = ("temperature_c", "light_lux", "supply_v", "supply_a", "supply_w")
 

@@ -11,8 +11,8 @@ from cloud.domain.certificates.issue import MOST_CROSSED, Pair, crossed, new_roo
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
-from rpc.network.tls import MACHINE_AUTHORITY
-from schema.errors import ErrorKind, MachineError
+from rpc.network import MACHINE_AUTHORITY
+from schema import ErrorKind, MachineError
 
 PORT: Final = ""
 """Scope of the cloud's own port. Other scopes are ids of organizations, for their machines.

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from cloud.domain.certificates.issue import is_dns_name
-from schema.document.network import check_address
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.document import check_address
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 MAX_NAMES: Final = 40  # names in one certificate

@@ -27,11 +27,9 @@ from cloud.domain.certificates.machine_names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now
-from rpc.network.listeners import parse_address
-from rpc.network.network_interfaces import outward, watch_changes
-from rpc.network.tls import InMemoryTls, ServerTls, TlsError
-from schema.errors import MachineError
-from support.watched import follow_files
+from rpc.network import InMemoryTls, ServerTls, TlsError, outward, parse_address, watch_changes
+from schema import MachineError
+from support import follow_files
 
 CHECK_INTERVAL: Final = 3600.0  # seconds between checks without an event: another process may rotate the authority
 SETTLE: Final = 1.0  # seconds to wait after an event: addresses appear one by one

@@ -18,7 +18,7 @@ from cloud.domain.machines.machines import PartRecord, part
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.author import Author
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from cloud.values.author import Author
 from cloud.values.limits import FRAGMENT_TAGS, FRAGMENTS
 from cloud.values.names import checked_name, new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Visibility = Literal["private", "public", "unlisted"]
 _TAG: Final = re.compile(r"(?!v)[a-z_-][a-z0-9_-]{0,59}")

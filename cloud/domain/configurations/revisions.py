@@ -14,7 +14,7 @@ from cloud.store.sql import Row, Sql, Value
 from cloud.values.author import Author
 from cloud.values.limits import HISTORY
 from cloud.values.times import moment_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.table import FIXED, TIMES, Kind, cells, fixed, widen
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless_cell
+from schema import ErrorKind, MachineError
+from support.text import harmless_cell
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from cloud.store.sql import Value
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_VALUES: Final = 1000  # in one field of a filter
 

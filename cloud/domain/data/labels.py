@@ -12,7 +12,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import LABELS
 from cloud.values.names import new_id
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from cloud.domain.data import files
 from cloud.domain.data.segments import listed
 from cloud.store.sql import Sql
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_DAYS: Final = 36_500
 AT_ONCE: Final = 5000  # rows of one organization that one transaction deletes; the next one continues

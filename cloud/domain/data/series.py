@@ -17,7 +17,7 @@ from cloud.domain.data.sources import COLUMNS, Source, read, tags_of
 from cloud.store.sql import Row, Sql
 from cloud.values.buckets import Buckets, buckets_of
 from cloud.values.times import moment_of, stored
-from schema.errors import ConfigError
+from schema import ConfigError
 
 MAX_SOURCES: Final = 12
 MAX_FIELDS: Final = 40  # of all sources together

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from cloud.domain.machines.machines import part
 from cloud.store.sql import Sql, Value
-from schema.data.annotations import MAX_LABEL
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.data import MAX_LABEL
 
 MAX_TAGS: Final = 100  # tags of one upload
 MAX_TEXT: Final = MAX_LABEL  # characters in a tag, a component's name or a method

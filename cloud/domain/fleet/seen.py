@@ -15,7 +15,7 @@ import trio
 from cloud.domain.machines.machines import note_all_seen
 from cloud.domain.machines.online import SILENCE
 from cloud.store.sql import Store
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 FRESH: Final = timedelta(seconds=25)  # a machine that called within this time is not stored at once
 FLUSH: Final = 5.0  # seconds between writes; shown call times are at most this much out of date

@@ -11,7 +11,7 @@ from typing import Final
 from cloud.domain.data.sources import checked
 from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import TRAINING_LABELS
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 COLORS: Final = (
     "#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008b8b", "#f032e6", "#9a6324", "#808000", "#000075",

@@ -11,7 +11,7 @@ from cloud.domain.data import files, labels
 from cloud.domain.data.labels import Edges, Label
 from cloud.domain.data.sources import checked_tags
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PRECISION: Final = 6  # decimals of an edge that are compared: a pixel of any camera is larger
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

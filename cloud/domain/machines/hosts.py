@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cloud.values.names import slug
-from rpc.access.addresses import host_of
+from rpc.access import host_of
 
 MAX_LABEL: Final = 63  # characters of a label of a host name: RFC 1035 2.3.4
 _ID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of a part: see cloud.values.names.new_id

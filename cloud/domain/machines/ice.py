@@ -14,9 +14,8 @@ from datetime import datetime, timedelta
 from hashlib import sha1
 from typing import Any, Final
 
-from rpc.peers.port import IceServer, PeerOptions
-from rpc.peers.servers import MAX_URLS, check_servers
-from schema.errors import MachineError
+from rpc.peers import MAX_URLS, IceServer, PeerOptions, check_servers
+from schema import MachineError
 
 LIFE: Final = timedelta(hours=12)
 """Validity of TURN credentials. The server checks them when a connection begins, not while it lasts."""

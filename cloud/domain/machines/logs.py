@@ -13,7 +13,7 @@ from cloud.domain.machines import log_counts
 from cloud.store.sql import Sql, Value
 from cloud.values.cursor import Cursor
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 RETENTION: Final = log_counts.KEPT
 MAX_BATCH: Final = 1000  # entries in one call, as in the published API

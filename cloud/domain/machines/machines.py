@@ -14,7 +14,7 @@ from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import MACHINES, PART_SECRETS, PARTS
 from cloud.values.names import MAX_NAME, checked_name, new_id, new_secret, slug
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 EMPTY: Final = "{}"  # configuration of a new part
 MAIN: Final = "-main"  # suffix of a machine's name in the name of its first part

@@ -20,7 +20,7 @@ from cloud.values.author import Author
 from cloud.values.limits import CALLER_OFFERS, OFFERS, SDP, SIGNAL, SIGNALS
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 TIME: Final = timedelta(seconds=20)
 """Time from an offer to its end: the longest time for which an official client waits."""

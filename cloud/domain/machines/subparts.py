@@ -12,9 +12,8 @@ from typing import Any
 from cloud.domain.machines.machines import PartRecord, parts, secrets_of
 from cloud.store.sql import Sql
 from cloud.values.names import slug
-from rpc.access.auth import digest_of
-from schema.errors import ConfigError
-from schema.names import check_name
+from rpc.access import digest_of
+from schema import ConfigError, check_name
 
 
 def sub_parts(sql: Sql, part: PartRecord) -> list[PartRecord]:

@@ -12,8 +12,8 @@ from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.limits import GRANTS, KEYS
 from cloud.values.names import checked_name, new_id, new_secret
 from cloud.values.times import moment_of, stored
-from rpc.access.auth import digest_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import digest_of
+from schema import ErrorKind, MachineError
 
 Kind = Literal["organization", "location", "robot"]
 KINDS: Final[tuple[Kind, ...]] = ("organization", "location", "robot")

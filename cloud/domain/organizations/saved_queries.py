@@ -12,7 +12,7 @@ from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import SAVED_QUERIES, SQL_TEXT
 from cloud.values.names import checked_name, new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SQL: Final = "sql"
 MQL: Final = "mql"

@@ -16,8 +16,8 @@ from cloud.domain.organizations.tenants import ROLES_AT, Location, above, locati
 from cloud.store.sql import Sql, inserted
 from cloud.values.names import new_id, new_secret
 from cloud.values.times import moment_of, stored
-from rpc.access.auth import digest_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import digest_of
+from schema import ErrorKind, MachineError
 
 MAX_SECRETS: Final = 10  # secrets of one location: a few overlap while machines change from one to the next
 

@@ -13,7 +13,7 @@ from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import LOCATIONS
 from cloud.values.names import checked_name, checked_namespace, new_id, new_location_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from cloud.domain.permissions.access import GRANT_KINDS, place_of
 from cloud.store.sql import Sql, inserted
 from cloud.values.names import new_secret
 from cloud.values.times import moment_of, stored
-from rpc.access.auth import digest_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import digest_of
+from schema import ErrorKind, MachineError
 
 LIFE: Final = timedelta(days=7)
 MAX_OPEN: Final = 100  # open invitations of an organization: each may send an email to a stranger

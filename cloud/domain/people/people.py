@@ -13,7 +13,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql, inserted
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_EMAIL: Final = 254  # characters; RFC 5321 4.5.3.1.3, less the angle brackets
 _LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"

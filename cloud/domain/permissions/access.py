@@ -25,7 +25,7 @@ from cloud.domain.registry.items import find
 from cloud.domain.training.jobs import job
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, MACHINES, Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Role(IntEnum):

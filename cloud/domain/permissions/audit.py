@@ -22,8 +22,7 @@ from cloud.store.sql import Sql, inserted
 from cloud.values.author import Author
 from cloud.values.records import fields_of
 from cloud.values.times import moment_of, stored
-from schema.errors import MachineError
-from schema.secrets import MASK, is_secret, origin_of, shortened
+from schema import MASK, MachineError, is_secret, origin_of, shortened
 
 PAGE: Final = 100
 MAX_TEXT: Final = 200  # characters in a value

@@ -22,11 +22,9 @@ from cloud.domain.permissions import credentials
 from cloud.store.events import EVERY, Events, Listener
 from cloud.store.sql import Sql, Store, inserted
 from cloud.values.author import Author
-from rpc.access.auth import PAGES_AUDIENCE, Authenticator, Credential, bearer
-from rpc.access.tickets import Ticket
-from rpc.access.tokens import Claims, Signer
-from rpc.carrier import Identity, Peer
-from schema.errors import ErrorKind, MachineError
+from rpc import Identity, Peer
+from rpc.access import PAGES_AUDIENCE, Authenticator, Claims, Credential, Signer, Ticket, bearer
+from schema import ErrorKind, MachineError
 
 RETRY: Final = 1.0  # seconds until a retry while the database is unavailable
 PAUSE: Final = 0.02  # seconds between lookups of unknown keys: all requests share 50 queries a second

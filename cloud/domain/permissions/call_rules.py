@@ -13,7 +13,7 @@ from typing import Final
 
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.values.author import LOCATION, Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

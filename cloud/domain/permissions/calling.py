@@ -7,7 +7,7 @@ from cloud.domain.permissions.access import ObjectKind, Place, Role, place_of, r
 from cloud.domain.permissions.call_rules import calling_role
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES, Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 def require_caller(sql: Sql, author: Author, subject: str) -> Place:

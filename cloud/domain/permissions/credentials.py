@@ -12,9 +12,8 @@ from typing import Final
 
 from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.author import KEY, LOCATION, PART, Author
-from rpc.access.auth import Credential, digest_of
-from rpc.access.tickets import MAX_WAITING_TICKETS, Ticket, too_many_tickets
-from schema.errors import ErrorKind, MachineError
+from rpc.access import MAX_WAITING_TICKETS, Credential, Ticket, digest_of, too_many_tickets
+from schema import ErrorKind, MachineError
 
 SOURCES: Final = {
     KEY: ("keys", "id", "digest"),

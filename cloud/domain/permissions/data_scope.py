@@ -11,7 +11,7 @@ from cloud.domain.permissions.access import Role, holder
 from cloud.domain.training import job_keys
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 def readable(sql: Sql, author: Author, data_filter: DataFilter) -> tuple[DataFilter, Scope]:

@@ -9,7 +9,7 @@ from cloud.domain.organizations.keys import organization_of
 from cloud.store.sql import Sql, Store
 from cloud.store.turns import working_for
 from cloud.values.author import MACHINES, Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 REMEMBERED: Final = 100_000  # keys and parts
 

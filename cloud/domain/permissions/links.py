@@ -11,7 +11,7 @@ from typing import Final
 
 from cloud.store.sql import Sql, inserted
 from rpc.access.proof import proof_key
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SETTING: Final = "links_secret"
 

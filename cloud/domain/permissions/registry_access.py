@@ -8,7 +8,7 @@ from cloud.domain.registry import items
 from cloud.domain.registry.items import PRIVATE, Item
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES, Author
-from schema.errors import MachineError
+from schema import MachineError
 
 
 def organizations_of(sql: Sql, author: Author) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any, NewType
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from schema.secrets import Masker
+from schema import Masker
 
 Shown = NewType("Shown", Mapping[str, Any])
 """A document as one caller may read it."""

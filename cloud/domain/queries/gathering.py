@@ -24,7 +24,7 @@ from cloud.domain.data.segments.sealing import Run, Transactions
 from cloud.domain.queries.query import MAX_COPIED, MAX_RECENT, Material
 from cloud.domain.queries.view import RECENT, SOURCES
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 5000  # rows that one transaction reads at most
 FIRST_PAGE: Final = 200  # in the first one, when their length is unknown

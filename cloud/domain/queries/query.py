@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_RECENT: Final = 3_000_000  # readings that are not in Parquet files: they are copied for each query
 MAX_COPIED: Final = 4 * 1024**3  # bytes that are copied for a query: recent readings, or files of a bucket

@@ -37,9 +37,8 @@ from cloud.domain.queries.query_child import COLUMNS, END, NICE, PIECE, REFUSAL,
 from cloud.domain.queries.scratch import Scratch
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import ungrouped
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, ungrouped
 
 AT_ONCE: Final = 4  # processes
 EACH: Final = 1  # processes for one organization

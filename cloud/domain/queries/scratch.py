@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 from typing import Final
 
 from support import private
-from support.foreign.removal import remove
+from support.foreign import remove
 
 _LOCK: Final = ".lock"
 

@@ -13,7 +13,7 @@ from cloud.domain.registry.files import File
 from cloud.domain.registry.items import PRIVATE, TOPIC, Item
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_TEXT: Final = 2000  # characters in a message
 _ITEM: Final = "item_deprecated"  # key in the metadata of an item

@@ -17,7 +17,7 @@ from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import REGISTRY_VERSIONS
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import REGISTRY_ITEMS
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MODULE: Final = "module"
 TYPES: Final = ("archive", "ml_model", MODULE, "slam_map", "ml_training")

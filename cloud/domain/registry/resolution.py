@@ -9,7 +9,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items
 from cloud.domain.registry.items import MODULE, PRIVATE
 from cloud.store.sql import Sql
-from schema.errors import MachineError
+from schema import MachineError
 
 
 def with_sources(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LATEST: Final = "latest"
 WITH_PRERELEASE: Final = "latest-with-prerelease"

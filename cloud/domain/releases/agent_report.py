@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cloud.values.limits import AGENT_REPORT
-from schema.errors import ErrorKind, MachineError
-from schema.versions import version_form
+from schema import ErrorKind, MachineError, version_form
 from uplink.releases import STABLE
 
 FORMAT: Final = 1

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 from cloud.domain.releases.repository import Published
-from schema.versions import SemanticVersion
+from schema import SemanticVersion
 from uplink.releases import CHANNELS, STABLE, normal_platform
 
 

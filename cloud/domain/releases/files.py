@@ -14,7 +14,7 @@ from cloud.store.sql import Conflict, Sql, Value, inserted
 from cloud.values.limits import RELEASE_FILES
 from cloud.values.names import new_id
 from cloud.values.times import stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 UNUSED: Final = timedelta(days=1)
 """How long a file without a target is kept: for the metadata of an upload to arrive, and for downloads in progress."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import (
     KEY_TYPE,
     LIFETIMES,

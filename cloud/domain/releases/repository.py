@@ -18,7 +18,7 @@ from cloud.domain.releases import files, metadata
 from cloud.domain.releases.metadata import Checked, Target
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import LIFETIMES, ONLINE, ROOT, SNAPSHOT, TARGETS, TIMESTAMP, Custom
 
 TOPIC: Final = "releases"

@@ -11,7 +11,7 @@ from cloud.domain.releases import reports
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import UPDATE, check_program
 
 TOPIC: Final = "agent request"

@@ -16,7 +16,7 @@ from cloud.store.sql import Sql, inserted
 from cloud.values.limits import ROLLOUTS
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import DEV, STABLE
 
 MAX_SELECTED: Final = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import ModelType
+from schema import ErrorKind, MachineError
+from training.jobs import ModelType
 
 NO_ENGINE: Final = "this cloud runs no training jobs: start machine-cloud with --training-jobs 1 or more"
 NO_SCRIPTS: Final = "this cloud runs no training scripts: start machine-cloud with --training-python PROGRAM"

@@ -13,7 +13,7 @@ from cloud.store.sql import Sql, Value, inserted
 from cloud.values.author import KEY, Author
 from cloud.values.names import new_id, new_secret
 from cloud.values.times import stored
-from rpc.access.auth import digest_of
+from rpc.access import digest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,9 @@ from cloud.values.cursor import Cursor
 from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import shortened
-from training.jobs.events import Event, Status, decode_event, encode_event
-from training.jobs.lifecycle import FINAL, Happening, State, next_state
-from training.jobs.submission import ModelType
-from triggers.events import TrainingEnded
+from schema import ErrorKind, MachineError, shortened
+from training.jobs import FINAL, Event, Happening, ModelType, State, Status, decode_event, encode_event, next_state
+from triggers import TrainingEnded
 
 KIND: Final = "training job"  # in error messages
 TOPIC: Final = "training"  # event topic; subjects are jobs whose state changed

@@ -14,7 +14,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql
 from cloud.values.limits import TRAINING_BYTES, TRAINING_PICTURES
 from cloud.values.times import moment_of
-from training.jobs.submission import Box, Examples, ModelType, Picture
+from training.jobs import Box, Examples, ModelType, Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from cloud.domain.training import jobs
 from cloud.domain.training.jobs import JobRecord
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
-from training.jobs.events import Event
-from training.jobs.lifecycle import RUNNING, Happening, State
+from schema import ErrorKind, MachineError
+from training.jobs import RUNNING, Event, Happening, State
 
 LEASE: Final = timedelta(seconds=90)
 RENEWAL: Final = timedelta(seconds=20)  # pause between two renewals

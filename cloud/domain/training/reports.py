@@ -8,8 +8,7 @@ from typing import Final
 
 from cloud.domain.training.jobs import JobRecord, record
 from cloud.store.sql import Sql
-from training.jobs.lifecycle import State
-from training.jobs.report import Report, encode_report, read_report
+from training.jobs import Report, State, encode_report, read_report
 
 VERSIONS: Final = 20  # of a model that are compared
 

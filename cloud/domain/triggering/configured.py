@@ -15,8 +15,7 @@ from cloud.domain.configurations.configurations import resolved
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tenants import location, organization
 from cloud.store.sql import Sql
-from triggers.document import Examined, Notification, Trigger, examine_triggers
-from triggers.events import Where
+from triggers import Examined, Notification, Trigger, Where, examine_triggers
 
 DATA: Final = frozenset({"part_data_ingested", "conditional_data_ingested"})
 PRESENCE: Final = frozenset({"part_online", "part_offline"})

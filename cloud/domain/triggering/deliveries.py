@@ -12,9 +12,8 @@ from typing import Any, Final
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import origin_of
-from triggers.document import WEBHOOK
+from schema import ErrorKind, MachineError, origin_of
+from triggers import WEBHOOK
 
 RETENTION: Final = timedelta(days=30)
 AT_ONCE: Final = 1000  # deliveries that one transaction deletes, with their attempts

@@ -26,14 +26,26 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
-from schema.decoding.regex import Effort
-from schema.errors import ErrorKind, MachineError
-from triggers import cooldown
-from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
-from triggers.evaluate import fires
-from triggers.events import Firing, Happening, Ingested, TrainingEnded, Where
-from triggers.mail_text import mail
-from triggers.webhook import unsigned_request
+from schema import ErrorKind, MachineError
+from schema.decoding import Effort
+from triggers import (
+    EMAIL,
+    MAX_TARGETS,
+    OWNERS,
+    WEBHOOK,
+    Firing,
+    Happening,
+    Ingested,
+    Notification,
+    TrainingEnded,
+    Trigger,
+    Where,
+    cooldown,
+    fires,
+    is_address,
+    mail,
+    unsigned_request,
+)
 
 BATCH: Final = 100  # events in one transaction
 EFFORT: Final = 1_000_000

@@ -14,7 +14,7 @@ from cloud.domain.triggering.configured import LOGS, listens
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, moment_of, stored
-from triggers.events import Logged, LogLine
+from triggers import Logged, LogLine
 
 INTERVAL: Final = timedelta(hours=1)
 LINES: Final = 100

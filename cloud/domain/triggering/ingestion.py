@@ -16,7 +16,7 @@ from cloud.domain.triggering.configured import DATA, listens
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, now
-from triggers.events import Ingested, Reading
+from triggers import Ingested, Reading
 
 _NOT_FINITE: Final = re.compile("NaN|Infinity")  # as the text of a reading has such numbers, and JSON does not
 

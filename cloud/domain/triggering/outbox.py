@@ -23,10 +23,7 @@ from cloud.domain.triggering.deliveries import Attempt, Delivery, State, shown_t
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock
-from triggers import cooldown
-from triggers.document import EMAIL, Notification
-from triggers.retry import Outcome, next_try
-from triggers.webhook import TRAINING
+from triggers import EMAIL, TRAINING, Notification, Outcome, cooldown, next_try
 
 CONCURRENT: Final = 16  # messages sent at the same time, not counting emails
 EMAILS: Final = 2

@@ -23,8 +23,8 @@ from cloud.domain.triggering.queue import enqueue
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, moment_of, stored
-from rpc.peer_timeouts import was_suspended
-from triggers.events import Presence
+from rpc import was_suspended
+from triggers import Presence
 
 SEEN: Final = "seen"  # sent by cloud.domain.machines.machines.note_seen
 CHANGED: Final = "presence"  # sent by this module: pages show a part as online or offline

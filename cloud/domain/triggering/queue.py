@@ -11,7 +11,7 @@ import msgspec
 
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
-from triggers.events import Happening, Ingested, Logged, Presence, TrainingEnded
+from triggers import Happening, Ingested, Logged, Presence, TrainingEnded
 
 TOPIC: Final = "triggers"
 """Event topic; the subject is the id of a part for which an event was queued."""

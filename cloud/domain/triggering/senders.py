@@ -13,11 +13,7 @@ from email.utils import parseaddr
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.outbox import Send
 from cloud.domain.triggering.ways import DeliverySettings
-from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification
-from triggers.retry import Outcome
-from triggers.send import deliver
-from triggers.smtp import Mailer
-from triggers.webhook import Request, signed_request
+from triggers import EMAIL, OWNERS, WEBHOOK, Mailer, Notification, Outcome, Request, deliver, signed_request
 
 
 @asynccontextmanager

@@ -12,10 +12,7 @@ from cloud.domain.triggering.deliveries import PLACEHOLDER_SENDER, Delivery, Pag
 from cloud.domain.triggering.queue import Queued
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
-from triggers.document import EMAIL, WEBHOOK, Notification
-from triggers.events import TrainingEnded
-from triggers.mail_text import mail_about_training
-from triggers.webhook import TRAINING, about_training
+from triggers import EMAIL, TRAINING, WEBHOOK, Notification, TrainingEnded, about_training, mail_about_training
 
 
 def messages(sql: Sql, queued: Queued, page: Page) -> Iterator[Delivery]:

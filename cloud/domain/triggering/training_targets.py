@@ -11,8 +11,8 @@ from cloud.domain.triggering.deliveries import Attempt, Delivery
 from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.limits import TRAINING_TARGETS
 from cloud.values.times import moment_of, stored
-from schema.errors import ConfigError, ConfigErrors, ErrorKind, MachineError
-from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, is_address
+from schema import ConfigError, ConfigErrors, ErrorKind, MachineError
+from triggers import EMAIL, OWNERS, WEBHOOK, Notification, is_address
 
 TYPES: Final = (WEBHOOK, EMAIL)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from triggers.smtp import Settings
-from triggers.ssrf import NOTHING, Allow
+from triggers import NOTHING, Allow, Settings
 
 SECURITIES: Final = ("starttls", "tls", "none")
 USER: Final = "MACHINE_CLOUD_SMTP_USER"

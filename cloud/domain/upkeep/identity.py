@@ -18,7 +18,7 @@ from typing import Final
 from cloud.blobs import Blobs
 from cloud.domain.upkeep.named import sample
 from cloud.store.sql import Sql, Store
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _SETTING: Final = "cloud"
 ADOPT: Final = "machine-cloud doctor --adopt-files"

@@ -11,7 +11,7 @@ from cloud.domain.training import jobs
 from cloud.domain.triggering import deliveries
 from cloud.store.sql import Sql
 from cloud.values.times import stored
-from triggers.retry import MAX_WAIT
+from triggers import MAX_WAIT
 
 LONGEST: Final = timedelta(seconds=MAX_WAIT) + timedelta(hours=1)
 """No deadline of these tables is set for longer: the longest wait that a receiver can request, and some time."""

@@ -16,7 +16,7 @@ from cloud.services.common.standing import while_allowed
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql
 from cloud.work.openings import WAITING_AGENTS
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import CHECK, REQUEST_WAIT, UPDATE
 
 MAX_ARRIVED: Final = 20  # ids in one call; a part has at most three requests

@@ -16,7 +16,7 @@ from cloud.services.agents.offers import CUSTOM, Offers, section_of
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import AGENT, check_platform, normal_platform
 
 

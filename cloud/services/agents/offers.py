@@ -18,7 +18,7 @@ from cloud.domain.releases import agent_report, decision, repository, rollouts
 from cloud.domain.releases.agent_report import KEPT, Problem
 from cloud.domain.releases.files import ReleaseFile
 from cloud.store.sql import Sql
-from schema.errors import MachineError
+from schema import MachineError
 from uplink.releases import AGENT, SERVER, normal_platform
 
 LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line

@@ -7,7 +7,7 @@ from cloud.domain.permissions.call_rules import Rule
 from cloud.services.common.base import Cloud
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 async def admit(cloud: Cloud, author: Author, rule: Rule, subject: str) -> None:

@@ -39,7 +39,7 @@ from cloud.work.workroom import Workroom
 
 if TYPE_CHECKING:
     from cloud.domain.certificates.port import PortTls
-    from rpc.api.server.target import CallInfo
+    from rpc.api import CallInfo
 
 T = TypeVar("T")
 

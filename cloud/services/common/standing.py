@@ -13,7 +13,7 @@ from cloud.domain.permissions.credentials import SIGNED_OUT, require_in_force
 from cloud.services.common.base import Cloud
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 RETRY: Final = 1.0  # seconds between attempts while the database is unavailable; varied by up to a quarter
 T = TypeVar("T")

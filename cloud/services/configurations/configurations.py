@@ -26,10 +26,9 @@ from cloud.services.common.base import Service
 from cloud.services.machines.machines import PartFacts, historical, part_facts, part_message
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
-from schema.decoding.depth import nested_too_deeply
-from schema.document.machine import decode_document_value
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import Masker
+from schema import ErrorKind, MachineError, Masker
+from schema.decoding import nested_too_deeply
+from schema.document import decode_document_value
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000

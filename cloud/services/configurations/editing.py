@@ -26,7 +26,7 @@ from cloud.editing.catalogue import EditingContext
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, MACHINES, Author
-from schema.errors import MachineError
+from schema import MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from cloud.services.common.base import Service
 from cloud.services.configurations import fragment_messages as m
 from cloud.services.configurations.configurations import decoded, editor, page_start
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000

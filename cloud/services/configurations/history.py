@@ -13,7 +13,7 @@ from cloud.services.common.base import Service, guarded
 from cloud.services.configurations import history_messages as m
 from cloud.services.configurations.editing import name_of
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_PAGE: Final = 100  # revisions in one reply, each with its complete document
 

@@ -22,8 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from cloud.domain.data.readings import text_of
 from cloud.services.data.data_messages import SensorData
 from cloud.values.times import stored
-from rpc.api.convert.fit import FitError
-from rpc.api.convert.values import read_struct
+from rpc.api import FitError, read_struct
 
 Captured: TypeAlias = tuple[int | None, int | None, str]
 """A reading: stored forms of the times of request and receipt, None if absent, and its data as JSON."""

@@ -17,7 +17,7 @@ from cloud.services.common.base import Cloud, Service
 from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import described, filter_of, ids_of, last_of, page_of
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 RESERVE: Final = 0.75  # share of a message for the content of files; the rest is for metadata
 LINK: Final = timedelta(minutes=15)  # the published default

@@ -14,7 +14,7 @@ from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
 from cloud.values.limits import SQL_TEXT
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LISTED: Final = 100
 

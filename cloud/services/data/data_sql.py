@@ -11,7 +11,7 @@ from cloud.domain.queries.gathering import gathered
 from cloud.domain.queries.query import QueryAnswer, Report, unreported
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Queries(Service):

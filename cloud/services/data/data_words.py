@@ -13,7 +13,7 @@ from cloud.domain.data.sources import Source, last_segment
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor, read_cursor
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_IDS: Final = 10_000  # ids in one call
 

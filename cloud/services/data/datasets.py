@@ -11,7 +11,7 @@ from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @guarded(call_rules.DATASETS)

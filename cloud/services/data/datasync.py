@@ -31,8 +31,8 @@ from cloud.services.data.contents import Captured, Contents
 from cloud.store.sql import Sql
 from cloud.values.author import PART
 from cloud.values.times import moment_of, stored
-from schema.data.annotations import Annotation, mended
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.data import Annotation, mended
 
 _log = structlog.get_logger("cloud.data")
 MIME: Final = {

@@ -16,7 +16,7 @@ from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CLAIMED: Final = "machine-names"
 """Call metadata: host names and addresses of the machine, separated by commas."""

@@ -24,7 +24,7 @@ from cloud.domain.releases.reports import Outcome, Received
 from cloud.domain.releases.requests import AgentRequest
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
-from schema.errors import MachineError
+from schema import MachineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.values.cursor import cursor, read_cursor
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ERRORS: Final = ("error", "fatal", "panic", "dpanic", "critical")
 MAX_LEVELS: Final = 50

@@ -23,9 +23,8 @@ from cloud.services.machines.certificates import PartCertificates
 from cloud.services.machines.machines import address_of, cloud_address_of, host_of
 from cloud.services.machines.wire import robot_config
 from cloud.store.sql import Sql
-from schema.document.machine import decode_document
-from schema.errors import ErrorKind, MachineError
-from schema.numbers import whole_numbers
+from schema import ErrorKind, MachineError, whole_numbers
+from schema.document import decode_document
 
 RESTART_INTERVAL: Final = timedelta(seconds=5)  # the published default
 

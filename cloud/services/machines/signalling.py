@@ -31,8 +31,8 @@ from cloud.store.events import Listener
 from cloud.store.sql import Sql
 from cloud.values.limits import SDP
 from cloud.work.openings import ANSWERERS
-from schema.errors import ErrorKind, MachineError
-from support.side_tasks import SideTask, side_task
+from schema import ErrorKind, MachineError
+from support import SideTask, side_task
 
 HOST: Final = "rpc-host"
 HEARTBEATS: Final = "heartbeats-allowed"

@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from rpc.access.credential_types import API_KEY, LOCATION_SECRET, PART_SECRET
-from schema.document.machine import MachineDocument, ResourceEntry
-from schema.document.modules import Module
-from schema.document.packages import PackageSource
-from schema.document.remotes import Remote
-from schema.frames import Frame
+from rpc.access import API_KEY, LOCATION_SECRET, PART_SECRET
+from schema import Frame
+from schema.document import MachineDocument, Module, PackageSource, Remote, ResourceEntry
 
 CREDENTIALS: Final[Mapping[str, int]] = {API_KEY: 2, PART_SECRET: 3, LOCATION_SECRET: 4}
 """Numbers of `RemoteAuth.CredentialsType`; all other types are 0 (unspecified)."""

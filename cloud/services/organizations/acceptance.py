@@ -14,7 +14,7 @@ from cloud.domain.permissions import audit
 from cloud.services.common.base import Cloud
 from cloud.store.sql import Sql
 from cloud.values.author import PERSON, Author
-from schema.errors import MachineError
+from schema import MachineError
 
 
 @dataclass(frozen=True, slots=True)

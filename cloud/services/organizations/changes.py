@@ -11,7 +11,7 @@ from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

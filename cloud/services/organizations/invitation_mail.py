@@ -21,8 +21,7 @@ from cloud.services.organizations.people import link_of
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
-from triggers.retry import Outcome, next_try
-from triggers.smtp import Mailer, Settings
+from triggers import Mailer, Outcome, Settings, next_try
 
 LIMIT: Final = 60.0  # seconds for one attempt
 LEASE: Final = timedelta(seconds=75)  # LIMIT, plus time to record the result

@@ -13,7 +13,7 @@ from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 from cloud.values.names import MAX_NAME
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PERMISSIONS: Final = {
     "read": Role.OPERATOR,

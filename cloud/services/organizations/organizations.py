@@ -17,7 +17,7 @@ from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Organizations(Service):

@@ -16,7 +16,7 @@ from cloud.services.common.base import Service, guarded
 from cloud.services.organizations import invitation_messages as i
 from cloud.services.organizations.keys import granted
 from cloud.store.sql import Sql
-from schema.errors import MachineError
+from schema import MachineError
 
 PATH: Final = "/invites/"
 

@@ -22,7 +22,7 @@ from cloud.services.registry.registry_shown import package_type
 from cloud.services.registry.uploads import upload
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LINK: Final = timedelta(hours=1)  # validity of a link to a package
 

@@ -16,7 +16,7 @@ from cloud.services.registry import registry_messages as m
 from cloud.services.registry.registry_shown import module_of, registry_item, update_of_model, update_of_module
 from cloud.services.registry.uploads import upload
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 200  # items per reply
 

@@ -10,7 +10,7 @@ from cloud.domain.registry import files
 from cloud.domain.registry.files import File, Place
 from cloud.domain.registry.items import MODULE, Item
 from cloud.services.common.base import Service
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _GZIP: Final = b"\x1f\x8b"  # RFC 1952, 2.3.1
 

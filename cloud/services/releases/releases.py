@@ -16,7 +16,7 @@ from cloud.domain.releases.decision import State
 from cloud.services.common.base import Service, guarded
 from cloud.services.releases import release_messages as m
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import MAX_FILE, OFFLINE, ONLINE
 
 MAX_LISTED: Final = 1000  # machines in the status of a rollout

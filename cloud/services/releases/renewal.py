@@ -11,7 +11,7 @@ import trio
 
 from cloud.domain.releases import metadata, repository
 from cloud.services.common.base import Cloud
-from schema.errors import MachineError
+from schema import MachineError
 
 LONGEST: Final = timedelta(hours=1)
 """Longest pause: if the clock of the computer is changed, nothing notifies this task."""

@@ -17,13 +17,11 @@ from cloud.services.common.base import Cloud
 from cloud.services.reverse.forwarding import forward
 from cloud.services.reverse.opening import connection_for, record
 from cloud.store.turns import working_for
-from rpc.access.credential_types import AUTHENTICATE
-from rpc.call import Fallback, Route, ServerCore
-from rpc.carrier import HttpExchange, Peer
-from rpc.http.asgi import plain_response
-from rpc.server.auth_service import AuthRouter
-from rpc.server.standard import AUTH, http_and_json
-from schema.errors import ErrorKind, MachineError
+from rpc import Fallback, HttpExchange, Peer, Route, ServerCore
+from rpc.access import AUTHENTICATE
+from rpc.http import plain_response
+from rpc.server import AUTH, AuthRouter, http_and_json
+from schema import ErrorKind, MachineError
 
 PART: Final = "machine-part"
 """Metadata key: the id of the part to call."""
@@ -90,7 +88,7 @@ class MachineCalls:
 
 def _names() -> Iterator[str]:
     """Yield the services of machines whose calls are published."""
-    from rpc.api.table import SERVICES
+    from rpc.api import SERVICES
 
     return (name for name in SERVICES if name == AUTH or not name.startswith(CLOUD_SERVICES))
 

@@ -8,11 +8,10 @@ import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from rpc import Headers, MutableHeaders, ServerCall
 from rpc import metadata as codec
-from rpc.carrier import Headers, MutableHeaders
-from rpc.client.response import Response
-from rpc.http2.client import ClientConnection
-from rpc.server_call import ServerCall
+from rpc.client import Response
+from rpc.http2 import ClientConnection
 
 NOT_FORWARDED: Final = frozenset(
     {

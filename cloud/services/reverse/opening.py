@@ -17,7 +17,7 @@ from cloud.services.common.standing import until_refused
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 from cloud.work.reverse import Key, Reverse
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CONNECTIONS: Final = 32  # reverse connections of one machine
 RECORD_AGAIN: Final = 3600.0  # seconds until a caller's next call of the same method is recorded again

@@ -11,8 +11,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.reverse.opening import connection_for
 from cloud.services.reverse.unary import unary
 from cloud.values.author import Author
-from rpc.api.own import SERIES
-from schema.errors import ErrorKind, MachineError
+from rpc.api import SERIES
+from schema import ErrorKind, MachineError
 
 LIMIT: Final = 15.0  # seconds for the machine to answer
 MOST: Final = 1 << 20  # bytes of an answer: 720 points of 9 fields have 300 kB

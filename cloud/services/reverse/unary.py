@@ -10,13 +10,11 @@ from grpclib.exceptions import GRPCError
 
 from cloud.services.reverse.calls import lost
 from cloud.work.reverse import Reverse
-from rpc.api.own import Raw
-from rpc.carrier import CallConnection
-from rpc.client.call import ClientCall
-from rpc.http2.client import ClientConnection
-from rpc.statistics import Statistics
-from rpc.status import to_machine_error
-from schema.errors import ErrorKind, MachineError
+from rpc import CallConnection, Statistics, to_machine_error
+from rpc.api import Raw
+from rpc.client import ClientCall
+from rpc.http2 import ClientConnection
+from schema import ErrorKind, MachineError
 
 
 def usable(reverse: Reverse) -> ClientConnection:

@@ -14,7 +14,7 @@ import msgspec
 from cloud.blobs import Blobs
 from cloud.domain.training.jobs import NewJob
 from cloud.domain.training.pictures import StoredPicture
-from support.worker import Worker
+from support import Worker
 
 DESCRIPTION: Final = "dataset.jsonl"
 LABELS: Final = "labels.json"  # the labels to train on, a JSON list

@@ -15,9 +15,8 @@ from cloud.services.common.standing import while_allowed
 from cloud.services.training import training_messages as m
 from cloud.store.sql import Sql
 from cloud.work.openings import STREAMS
-from schema.errors import ErrorKind, MachineError
-from training.jobs.events import Log, Metric, Progress, Status
-from training.jobs.lifecycle import FINAL, State
+from schema import ErrorKind, MachineError
+from training.jobs import FINAL, Log, Metric, Progress, State, Status
 
 MAX_WAIT: Final = 20  # seconds that one call waits for an event; proxies allow more
 MAX_JOBS: Final = 200  # jobs in a page

@@ -10,8 +10,8 @@ from typing import Final
 import structlog
 import trio
 
-from support.foreign.removal import remove
-from support.worker import Worker
+from support import Worker
+from support.foreign import remove
 
 SLICE: Final = 1.0  # seconds for one folder before the next has its turn
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")

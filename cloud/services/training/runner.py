@@ -25,21 +25,24 @@ from cloud.services.training.remains import Remains
 from cloud.services.training.training_messages import ModelFramework
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.concurrency import unwrap
-from support.foreign.removal import erase
-from support.worker import Worker
-from training.engine import lock
-from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
-from training.engine.reasons import reason_of
-from training.engine.usage import pack_folder
+from schema import ErrorKind, MachineError
+from support import Worker, private, unwrap
+from support.foreign import erase
+from training.engine import CLOUD, Connect, Engine, Order, Outcome, lock, pack_folder, reason_of
+from training.environments import LOCK
 from training.environments.environments import Environment, Environments
-from training.environments.requirements import LOCK
-from training.jobs.events import Event, Log
-from training.jobs.lifecycle import Happening, State
-from training.jobs.report import MAX_SIZE, Report, read_report
-from training.jobs.submission import ModelType, check_examples, count_examples
+from training.jobs import (
+    MAX_SIZE,
+    Event,
+    Happening,
+    Log,
+    ModelType,
+    Report,
+    State,
+    check_examples,
+    count_examples,
+    read_report,
+)
 from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped

@@ -6,11 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
-from support.foreign.apart import unpack_apart
-from support.foreign.stream import BadArchiveError
-from support.foreign.tar import Bounds
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
+from support.foreign import BadArchiveError, Bounds, unpack_apart
 
 MODULE: Final = "model.training"  # module of every published script
 BOUNDS: Final = Bounds(

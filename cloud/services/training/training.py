@@ -18,10 +18,8 @@ from cloud.services.training import training_messages as m
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor, read_cursor
 from cloud.values.limits import TRAINING_ARGUMENTS, TRAINING_LABELS
-from schema.errors import ErrorKind, MachineError
-from training.jobs.events import Log, Metric, Progress, Status
-from training.jobs.lifecycle import State
-from training.jobs.submission import Examples, ModelType, check_examples, checked_labels
+from schema import ErrorKind, MachineError
+from training.jobs import Examples, Log, Metric, ModelType, Progress, State, Status, check_examples, checked_labels
 
 UNKNOWN: Final = 2  # code of an error_status: google.rpc.Code.UNKNOWN
 SCRIPT: Final = "ml_training"  # type of the registry items

@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from training.jobs.lifecycle import State
-from training.jobs.submission import ModelType
+from training.jobs import ModelType, State
 
 
 class TrainingStatus(IntEnum):

@@ -14,9 +14,8 @@ from cloud.domain.training.jobs import Happened, JobRecord
 from cloud.domain.training.pictures import examples
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
-from training.jobs.report import Report
-from training.jobs.submission import Examples, ModelType, check_examples, checked_labels
+from schema import ErrorKind, MachineError
+from training.jobs import Examples, ModelType, Report, check_examples, checked_labels
 
 METRICS: Final = 2000  # newest metrics of a job that are drawn
 LINES: Final = 200  # log lines that a page begins with

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from cloud.domain.triggering.deliveries import Attempt
-from triggers.evaluate import Explanation
+from triggers import Explanation
 
 
 class Target(Struct, frozen=True):

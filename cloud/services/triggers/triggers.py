@@ -25,13 +25,28 @@ from cloud.domain.triggering.evaluation import new_deliveries, notified, recipie
 from cloud.services.common.base import Service, guarded
 from cloud.services.triggers import trigger_messages as m
 from cloud.store.sql import Sql
-from schema.errors import ErrorKind, MachineError
-from schema.numbers import whole_numbers
-from schema.secrets import origin_of
-from triggers import cooldown
-from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notification, Trigger, split_method
-from triggers.evaluate import explain, fires
-from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading, Where
+from schema import ErrorKind, MachineError, origin_of, whole_numbers
+from triggers import (
+    CONDITIONAL,
+    DATA,
+    LOGS,
+    ONLINE,
+    WEBHOOK,
+    Firing,
+    Happening,
+    Ingested,
+    Logged,
+    LogLine,
+    Notification,
+    Presence,
+    Reading,
+    Trigger,
+    Where,
+    cooldown,
+    explain,
+    fires,
+    split_method,
+)
 
 METHODS: Final = 200  # that a page offers
 NOTHING_YET: Final = "no reading has been captured yet: pass a reading to test the trigger with"

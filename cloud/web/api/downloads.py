@@ -23,8 +23,8 @@ from cloud.services.data.data_words import filter_of
 from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
 from cloud.web.views.data_view import DataQuery
-from rpc.access.guard import identity_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import identity_of
+from schema import ErrorKind, MachineError
 
 FORMATS: Final = {
     "csv": (as_csv, "text/csv; charset=utf-8"),

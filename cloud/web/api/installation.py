@@ -25,7 +25,7 @@ from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
 from cloud.web.common.site import author_of
 from cloud.web.views.setup import address_of, credentials_of
-from rpc.access.credential_types import API_KEY, PART_SECRET
+from rpc.access import API_KEY, PART_SECRET
 
 SCRIPT: Final = Path(__file__).with_name("install.sh")
 CONFIG: Final = "/api/json1/config"

@@ -12,8 +12,8 @@ from datetime import datetime
 from cloud.domain.data.segments.listed import Stored
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.fleet.health import STATES, problem_count, state_of
-from rpc.statistics import Statistics
-from telemetry.metrics.exposition import Family
+from rpc import Statistics
+from telemetry.metrics import Family
 
 _PART = ("organization", "location", "machine", "part", "part_id")
 

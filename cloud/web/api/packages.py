@@ -11,8 +11,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.registry.archives import archive
 from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
-from rpc.access.guard import identity_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import identity_of
+from schema import ErrorKind, MachineError
 
 
 def routes(cloud: Cloud) -> list[Route]:

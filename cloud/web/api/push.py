@@ -31,9 +31,9 @@ from cloud.values.author import LOCATION, Author
 from cloud.web.common.closing import close_frame_of, first_leaf
 from cloud.web.common.site import status_of
 from cloud.work.openings import FOLLOWERS
-from rpc.access.guard import identity_of
-from rpc.pages.closing import DISCONNECTED
-from schema.errors import MachineError
+from rpc.access import identity_of
+from rpc.pages import DISCONNECTED
+from schema import MachineError
 
 PRESENCE: Final = (
     20.0  # seconds between presence records of a connected machine; a third of cloud.domain.machines.online.SILENCE

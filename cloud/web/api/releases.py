@@ -21,7 +21,7 @@ from cloud.services.releases.downloads import linked_file, metadata_for, target_
 from cloud.services.releases.releases import ReleaseService
 from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import METADATA_PATH, RELEASE_FILES_PATH, TARGETS_PATH
 
 

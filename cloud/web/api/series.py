@@ -16,7 +16,7 @@ from cloud.services.data.data import DataService
 from cloud.web.common.site import author_of, offload, status_of
 from cloud.web.views.data_view import DataQuery
 from cloud.web.views.log_view import time_of
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, MachineError
 
 _TIMES: Final = ("start", "end", "from", "to")
 _CHARACTERS: Final = 20  # of a number in JSON

@@ -19,14 +19,12 @@ from cloud.services.reverse.opening import until_caller_refused, until_machine_r
 from cloud.values.author import Author
 from cloud.web.common.site import status_of
 from cloud.work.reverse import Reverse
-from rpc.access.guard import identity_of
-from rpc.http.message_stream import MessageStream
-from rpc.http2.client import ClientConnection
-from rpc.http2.codec.hpack import encode_header, encode_headers
-from rpc.limits import Limits
-from rpc.pages.closing import DISCONNECTED
-from rpc.statistics import Statistics
-from schema.errors import MachineError
+from rpc import Limits, Statistics
+from rpc.access import identity_of
+from rpc.http import MessageStream
+from rpc.http2 import ClientConnection, encode_header, encode_headers
+from rpc.pages import DISCONNECTED
+from schema import MachineError
 
 IDLE: Final = 60.0  # seconds without a call after which the connection is closed
 _NORMAL: Final = (1000, 1001)  # RFC 6455 7.4.1

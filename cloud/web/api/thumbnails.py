@@ -21,10 +21,10 @@ from cloud.domain.data.media import PICTURES
 from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
 from cloud.web.common.site import author_of
-from rpc.access.guard import identity_of
-from schema.errors import ErrorKind, MachineError
+from rpc.access import identity_of
+from schema import ErrorKind, MachineError
+from support import Worker
 from support.media.pictures import decode
-from support.worker import Worker
 
 EDGE: Final = 416  # pixels of the longer side: twice that of a tile on the data page, for dense screens
 MAX_SIZE: Final = 32 << 20  # bytes of the original picture

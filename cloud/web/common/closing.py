@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rpc.pages.closing import close_reason
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import close_reason
+from schema import ErrorKind, MachineError
 
 RECONNECT: Final = 4401  # private close codes, after HTTP's. The key's permissions have changed: reconnect
 REFUSED: Final = 4403

@@ -25,8 +25,8 @@ from cloud.values.author import Author
 from cloud.web.common.closing import RECONNECT, close_frame_of, first_leaf
 from cloud.web.common.site import author_of
 from cloud.work.openings import STREAMS
-from rpc.pages.closing import DISCONNECTED, close_reason
-from schema.errors import MachineError
+from rpc.pages import DISCONNECTED, close_reason
+from schema import MachineError
 
 FRAME: Final = 0.1  # minimum seconds between two patches of a page: faster changes are not visible, but cost rendering
 

@@ -33,11 +33,10 @@ from cloud.domain.permissions import authentication
 from cloud.values.author import Author
 from cloud.values.limits import FORM, Limit
 from cloud.work.workroom import Workroom
-from rpc.access.guard import identity_of
-from rpc.pages.assets import Assets, template_compilers, template_environment
-from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from rpc.access import identity_of
+from rpc.pages import STATUS, TITLES, Assets, template_compilers, template_environment, wants_json, wants_page
+from schema import ErrorKind, MachineError
+from support import Worker
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]

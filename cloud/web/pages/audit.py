@@ -22,7 +22,7 @@ from cloud.services.organizations.changes import ChangeService
 from cloud.values.author import KEY, LOCATION, PART, PERSON
 from cloud.web.common.site import author_of, render
 from cloud.web.views.log_view import field_of, time_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,56})\b")  # ids, digests
 HIDDEN: Final = frozenset({"of", "called"})  # shown with the subject

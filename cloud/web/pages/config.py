@@ -28,9 +28,9 @@ from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
-from rpc.pages.headers import wants_json
-from schema.errors import ErrorKind, MachineError
-from training.deployment import with_model
+from rpc.pages import wants_json
+from schema import ErrorKind, MachineError
+from training import with_model
 
 PAGE: Final = 10  # revisions per page; each is shown with its difference
 SECTION: Final = ("Machines", "/")

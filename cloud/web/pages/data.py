@@ -25,8 +25,8 @@ from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from cloud.web.views.data_view import DRAWN, FILES, DataQuery, ReadingTable, amount, plots, table, tile
 from cloud.web.views.plots import WIDTH
-from rpc.pages.plotting import plot_props
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import plot_props
+from schema import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
 LINES: Final = 200  # readings per page

@@ -23,8 +23,8 @@ from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
-from rpc.pages.headers import wants_json
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import wants_json
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 20  # revisions per page
 SECTION: Final = ("Fragments", "/fragments")

@@ -13,11 +13,9 @@ from cloud.services.common.base import Cloud
 from cloud.services.organizations.acceptance import accept_invite, opened_invite
 from cloud.services.organizations.people import PATH
 from cloud.web.common.site import render
-from rpc.access.addresses import group_of
-from rpc.access.attempts import ADDRESS_FAILURES, Attempts
-from rpc.access.auth import digest_of
-from rpc.carrier import Peer
-from schema.errors import ErrorKind, MachineError
+from rpc import Peer
+from rpc.access import ADDRESS_FAILURES, Attempts, digest_of, group_of
+from schema import ErrorKind, MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -21,7 +21,7 @@ from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from cloud.web.views.setup import address_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ROLES: Final = (("operator", "Operator: controls machines"), ("owner", "Owner: changes everything"))
 MAILS: Final = {"none": "", "waiting": "being mailed", "sent": "mailed", "failed": "not mailed"}

@@ -16,7 +16,7 @@ from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

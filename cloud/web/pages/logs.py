@@ -20,8 +20,8 @@ from cloud.web.common import site
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, render, status_of
 from cloud.web.views.log_view import LEVELS, LogFilter, field_of, line, page, rates, time_of
-from rpc.pages.plotting import plot_props
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import plot_props
+from schema import ErrorKind, MachineError
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)

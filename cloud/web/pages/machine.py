@@ -32,8 +32,8 @@ from cloud.web.views.fleet_view import next_change
 from cloud.web.views.log_view import Line, line
 from cloud.web.views.machine_view import View, pieces, readings, view
 from cloud.web.views.setup import install_page, setup_page
-from rpc.pages.patches import Patcher
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import Patcher
+from schema import ErrorKind, MachineError
 
 LAST_LINES: Final = 10  # log lines on the page of an offline machine
 

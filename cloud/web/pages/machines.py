@@ -32,8 +32,8 @@ from cloud.web.views.fleet_view import (
     versions,
 )
 from cloud.web.views.setup import setup_page
-from rpc.pages.patches import Patcher, Piece
-from schema.errors import MachineError
+from rpc.pages import Patcher, Piece
+from schema import MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -11,7 +11,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.organizations.people import Invitations
 from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.pages.keys import KeyPages
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 HERE = "members"
 

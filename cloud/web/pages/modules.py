@@ -19,7 +19,7 @@ from cloud.services.configurations.editing import Editor
 from cloud.services.registry.packages import PackageService
 from cloud.services.registry.registry_messages import RegistryItem, Visibility
 from cloud.web.common.site import author_of, fields, redirect, render, text_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 VISIBILITIES: Final = (
     ("PRIVATE", "this organization"),

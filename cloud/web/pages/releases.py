@@ -18,8 +18,7 @@ from cloud.services.configurations.editing import Editor
 from cloud.services.releases.release_messages import ReleaseMetadata, ReleaseTarget, RolloutInfo, RolloutStatus
 from cloud.services.releases.releases import ReleaseService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from schema.errors import ErrorKind, MachineError
-from schema.versions import SemanticVersion
+from schema import ErrorKind, MachineError, SemanticVersion
 from uplink.releases import DEV, STABLE
 
 SOON: Final = timedelta(days=30)

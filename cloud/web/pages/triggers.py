@@ -37,8 +37,8 @@ from cloud.web.views.trigger_view import (
     reading_in,
     words,
 )
-from rpc.pages.patches import Patcher, Piece
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import Patcher, Piece
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 30  # deliveries per page
 OVERVIEW_PAUSE: Final = 1.0  # seconds between two reads of all machines

@@ -24,9 +24,8 @@ from cloud.editing.review import Review, review
 from cloud.services.configurations.editing import Save
 from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.site import check_size, offload, render_macro
-from schema.decoding.syntax import parse_json
-from schema.errors import ErrorKind, MachineError
-from schema.secrets import Masker, masked
+from schema import ErrorKind, MachineError, Masker, masked
+from schema.decoding import parse_json
 
 MAX_CHECKED: Final = 256 * 1024  # characters; longer texts are checked only on review, not while typing
 MAX_SHOWN: Final = 100  # findings shown to the user

@@ -15,7 +15,7 @@ from cloud.domain.labelling.picture_labels import Annotations, Box
 from cloud.domain.labelling.pictures import PictureFilter, Progress, Suspicion
 from cloud.services.labelling.labelling import Labelled
 from cloud.web.views.log_view import time_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PROGRESS: Final = (
     (Progress.ALL.value, "all"),

@@ -12,7 +12,7 @@ from cloud.domain.machines.log_counts import LEVELS as SAME
 from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.values.cursor import cursor, read_cursor
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text import words
 
 LEVELS: Final = tuple(SAME)  # ascending

@@ -20,8 +20,7 @@ from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines.signalling import REPORTED as WEBRTC
 from cloud.web.views.agent_view import AgentView
 from cloud.web.views.fleet_view import running
-from rpc.pages.graph_drawing import Drawing, Vertex, drawing, structure
-from rpc.pages.patches import Piece
+from rpc.pages import Drawing, Piece, Vertex, drawing, structure
 from support.text.words import dom_id
 
 Text = Annotated[str, Meta(max_length=2000)]

@@ -16,8 +16,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.organizations.authorities import AuthorityService
 from cloud.values.author import Author
 from cloud.web.common.site import author_of, render
-from rpc.access.installation import CA_FILE, install_line
-from schema.errors import ErrorKind, MachineError
+from rpc.access import CA_FILE, install_line
+from schema import ErrorKind, MachineError
 
 FILE = "machine.json"
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")

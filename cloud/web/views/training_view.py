@@ -10,12 +10,23 @@ from typing import Final
 from cloud.domain.training.jobs import Happened, JobRecord
 from cloud.services.training.training_pages import SeenJob
 from cloud.web.views.plots import Curve, curve
-from rpc.pages.patches import Piece
+from rpc.pages import Piece
 from support.text.words import span
-from training.jobs.events import Log, Metric, Progress, Status
-from training.jobs.lifecycle import FINAL, RUNNING, State
-from training.jobs.report import Figures, LabelFigures, Mistake, PlacedBox, Report
-from training.jobs.submission import ModelType
+from training.jobs import (
+    FINAL,
+    RUNNING,
+    Figures,
+    LabelFigures,
+    Log,
+    Metric,
+    Mistake,
+    ModelType,
+    PlacedBox,
+    Progress,
+    Report,
+    State,
+    Status,
+)
 
 TYPES: Final[Mapping[ModelType, str]] = {
     ModelType.SINGLE_LABEL_CLASSIFICATION: "one label for each picture",

@@ -12,11 +12,10 @@ from cloud.domain.triggering.deliveries import Attempt, Delivery
 from cloud.domain.triggering.senders import message_of
 from cloud.services.triggers.trigger_messages import Trigger, Triggers, TriggerTest
 from cloud.services.triggers.triggers import Overview
-from rpc.pages.patches import Piece
-from schema.decoding.syntax import parse_json
-from schema.errors import ErrorKind, MachineError
-from triggers.document import CONDITIONAL, DATA, EMAIL, LOGS, OFFLINE, ONLINE, WEBHOOK
-from triggers.operators import OPERATORS
+from rpc.pages import Piece
+from schema import ErrorKind, MachineError
+from schema.decoding import parse_json
+from triggers import CONDITIONAL, DATA, EMAIL, LOGS, OFFLINE, ONLINE, OPERATORS, WEBHOOK
 
 MAX_SHOWN: Final = 64 * 1024  # characters of a body
 

@@ -11,12 +11,12 @@ import click
 
 from command.cloud.group import APP, current, find, run_with_client, with_client
 from command.groups import Commands
-from schema.decoding.depth import check_depth, nested_too_deeply
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import check_depth, nested_too_deeply
 
 if TYPE_CHECKING:
     from command.cloud.show import Part
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _REVISION: Final = click.IntRange(1, 999_999_999)
 
@@ -203,7 +203,7 @@ def mistakes(text: str) -> Mistakes:
     """Check a configuration like the pages of the cloud, but without looking up names in fragments."""
     from catalogue.check import check, in_cloud
     from catalogue.models import builtin
-    from schema.document.machine import CLOUD_KEYS, decode_document
+    from schema.document import CLOUD_KEYS, decode_document
 
     decoded = decode_document(text.encode())
     checked = check(decoded, builtin(), in_cloud(json.loads(text) if decoded.readable is not None else None))

@@ -10,13 +10,13 @@ import click
 from command.cloud.group import APP, is_called, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
-from schema.decoding.depth import check_depth, nested_too_deeply
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import check_depth, nested_too_deeply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 
 @click.group(cls=Commands)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rpc.api.cloud_v1 import HISTORY
+from rpc.api import HISTORY
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 PAGE: Final = 100  # revisions in one reply
 

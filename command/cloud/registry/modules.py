@@ -16,8 +16,8 @@ from command.groups import Commands
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpc.api.client import ApiClient
-    from runtime.sdk.meta import Meta
+    from rpc.api import ApiClient
+    from runtime.sdk import Meta
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -197,7 +197,7 @@ def _platforms(meta: Meta, archive: Path) -> list[str]:
 
 
 async def _update_metadata(client: ApiClient, meta: Meta) -> None:
-    from schema.errors import ErrorKind, MachineError
+    from schema import ErrorKind, MachineError
 
     models = [{"api": model.api, "model": model.model, "description": model.short_description} for model in meta.models]
     try:

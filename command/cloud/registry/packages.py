@@ -13,7 +13,7 @@ from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
 TYPES: Final = ("archive", "ml_model", "module", "slam_map", "ml_training")

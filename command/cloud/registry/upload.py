@@ -11,8 +11,8 @@ from typing import BinaryIO, Final
 
 import click
 
-from runtime.sdk.meta import FILE, Meta, parse_meta
-from schema.errors import ConfigErrors, MachineError
+from runtime.sdk import FILE, Meta, parse_meta
+from schema import ConfigErrors, MachineError
 
 PIECE: Final = 256 * 1024  # bytes per message
 NATIVE: Final = (b"\x7fELF", b"MZ", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
@@ -43,7 +43,7 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
     with tempfile.TemporaryDirectory(prefix="machine-upload-") as temporary_folder:
         try:
             if path.is_dir():
-                from runtime.sdk.packing import pack
+                from runtime.sdk import pack
 
                 archive = Path(temporary_folder) / "module.tar.gz"
                 meta, _ = pack(path, archive)
@@ -57,8 +57,8 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
 
 def native_file(archive: Path) -> str:
     """Return the name of a file with native code in the archive of a module; "" if there is none."""
-    from runtime.programs.archive import BOUNDS
-    from support.foreign.tar import Archive
+    from runtime.programs import BOUNDS
+    from support.foreign import Archive
 
     with archive.open("rb") as source:
         content = Archive(source, BOUNDS)
@@ -69,7 +69,7 @@ def native_file(archive: Path) -> str:
 
 
 def _meta_of(archive: Path, folder: Path) -> Meta:
-    from runtime.programs.archive import read_meta, unpack_here
+    from runtime.programs import read_meta, unpack_here
 
     unpack_here(archive, folder)
     read_meta(archive, folder)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from agent.layout import PROGRAMS
+from agent import PROGRAMS
 from command.cloud.group import with_client, with_client_on_trio
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
-from rpc.api.cloud_v1 import RELEASES
-from schema.errors import ErrorKind, MachineError
+from rpc.api import RELEASES
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from command.cloud.releases.repository import Repository
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
     from uplink.releases import Custom
 
 ROOT: Final = "root"
@@ -300,7 +300,7 @@ async def rotate(
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List versions with channels, platforms and rollouts, and when the metadata expires."""
-    from schema.versions import SemanticVersion
+    from schema import SemanticVersion
     from support.text.terminal import one_line, table
 
     owner = (await organization_of(client, organization))["id"]

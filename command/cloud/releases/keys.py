@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PASSPHRASE: Final = "MACHINE_RELEASE_PASSPHRASE"
 """Environment variable with the passphrase of the keys, for programs; people are asked for it."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from command.cloud.releases import keys, signing
 from command.cloud.releases.signing import Entries
-from rpc.api.cloud_v1 import RELEASES
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from rpc.api import RELEASES
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 from uplink.releases import MAX_METADATA, ROOT, TARGETS
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 TRIES: Final = 3
 """Attempts to publish a change, if others publish at the same time."""

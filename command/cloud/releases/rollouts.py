@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agent.layout import PROGRAMS
+from agent import PROGRAMS
 from command.cloud.group import with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
-from rpc.api.cloud_v1 import RELEASES
+from rpc.api import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _PROGRAM: Final = click.argument("program", type=click.Choice(PROGRAMS))

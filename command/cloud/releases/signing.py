@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from uplink.releases import KEY_TYPE, LIFETIMES, ROOT, TARGETS, Custom
 
 Entries = dict[str, Any]

@@ -14,8 +14,8 @@ from command.cloud.group import current, find
 from command.cloud.training.train import run_training, train
 
 if TYPE_CHECKING:
-    from training.client.client import TrainingClient
-    from training.jobs.report import Figures, Report
+    from training.client import TrainingClient
+    from training.jobs import Figures, Report
 
 __all__ = ["train"]  # with the commands of this module
 
@@ -42,7 +42,7 @@ def report(job: str, as_json: bool) -> None:
     """Show how well the model of JOB does on pictures that it was not trained with, and its worst mistakes."""
 
     async def work(client: TrainingClient) -> None:
-        from training.jobs.report import encode_report
+        from training.jobs import encode_report
 
         read = await client.job(job).report()
         if read is None:
@@ -63,8 +63,8 @@ def use(job: str, machine: str, yes: bool) -> None:
     """
 
     async def work(client: TrainingClient) -> None:
-        from training.deployment import with_model
-        from training.jobs.lifecycle import State
+        from training import with_model
+        from training.jobs import State
 
         trained = await client.get_training_job(job)
         if trained.state is not State.COMPLETED:

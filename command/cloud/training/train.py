@@ -18,10 +18,8 @@ from command.cloud.times import local, utc
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
-    from training.client.client import TrainingClient
-    from training.client.job import Job
-    from training.client.records import Numbered, TrainingJob
+    from rpc.api import ApiClient
+    from training.client import Job, Numbered, TrainingClient, TrainingJob
 
 TYPES: Final = {
     "single": "SINGLE_LABEL_CLASSIFICATION",
@@ -74,8 +72,7 @@ def run_training(work: Work, *, as_json: bool = False) -> None:
 
 @asynccontextmanager
 async def _training(client: ApiClient) -> AsyncIterator[TrainingClient]:
-    from training.client.client import TrainingClient
-    from training.client.http import AsyncHttp
+    from training.client import AsyncHttp, TrainingClient
 
     signed_in = login.load(os.environ)
     address = signed_in.address if ":/" in signed_in.address else f"http://{signed_in.address}"
@@ -111,7 +108,7 @@ def submit(
     """
 
     async def submitted(client: TrainingClient) -> Job:
-        from training.jobs.submission import ModelType
+        from training.jobs import ModelType
 
         owner, dataset_id = await _places(client, organization, dataset)
         return await client.submit_training_job(owner, dataset_id, model, version, ModelType[TYPES[kind]], labels)
@@ -150,7 +147,7 @@ def _submit(submitted: Callable[[TrainingClient], Awaitable[Job]], *, wait: bool
 
     async def work(client: TrainingClient) -> None:
         from support.text.terminal import one_line
-        from training.client.errors import SubmissionRefused
+        from training.client import SubmissionRefused
 
         try:
             job = await submitted(client)
@@ -213,7 +210,7 @@ def logs(job: str, follow: bool, as_json: bool) -> None:
         if follow:
             await _show(subject, as_json=as_json)
             return
-        from training.client.display import Display
+        from training.client import Display
 
         after, display = 0, Display()
         while True:
@@ -245,7 +242,7 @@ def wait(job: str, as_json: bool) -> None:
 
 async def _watch(job: Job, *, as_json: bool) -> None:
     """Show a job until its end. click.ClickException if it did not complete."""
-    from training.jobs.lifecycle import State
+    from training.jobs import State
 
     await _show(job, as_json=as_json)
     ended = await job.get()
@@ -260,14 +257,14 @@ async def _watch(job: Job, *, as_json: bool) -> None:
 
 def _outcome(job: TrainingJob) -> str:
     from support.text.terminal import clean
-    from training.jobs.lifecycle import State
+    from training.jobs import State
 
     return f"failed: {clean(job.error)}" if job.state is State.FAILED else f"was {job.state.value}"
 
 
 async def _show(job: Job, *, as_json: bool) -> None:
     """Print the events of a job until it has ended."""
-    from training.client.job import display_of, write_text
+    from training.client import display_of, write_text
 
     display = display_of(sys.stdout)
 
@@ -367,7 +364,7 @@ def notify(
     secret = secret_file.read().strip() if secret_file is not None else ""
 
     async def work(client: TrainingClient) -> None:
-        from rpc.api.cloud_v1 import TRAINING
+        from rpc.api import TRAINING
 
         owner = (await organization_of(client.api, organization))["id"]
         for kind, value in (("webhook", webhook), ("email", email)):
@@ -432,7 +429,7 @@ def list_command(status: str | None, count: int, organization: str, as_json: boo
 
 
 async def _newest(client: TrainingClient, owner: str, status: str | None, count: int) -> list[TrainingJob]:
-    from training.jobs.lifecycle import State
+    from training.jobs import State
 
     jobs: list[TrainingJob] = []
     before = 0

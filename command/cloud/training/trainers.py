@@ -14,7 +14,7 @@ from command.cloud.registry.packages import PACKAGES
 from command.cloud.training.models import train
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 __all__ = ["train"]  # with the commands of this module
 
@@ -24,7 +24,7 @@ __all__ = ["train"]  # with the commands of this module
 def trainers(as_json: bool) -> None:
     """List the trainers that are part of this program, which `copy-trainer` copies."""
     from support.text.terminal import one_line, table
-    from training.client.trainers import TRAINERS
+    from training.client import TRAINERS
 
     if as_json:
         click.echo(one_line([{"name": name, "about": trainer.about} for name, trainer in TRAINERS.items()]))
@@ -42,9 +42,9 @@ def trainers(as_json: bool) -> None:
 @ORGANIZATION
 def copy_trainer(trainer: str, item: str | None, version: str, output: Path | None, organization: str) -> None:
     """Copy TRAINER, with its sources and weights, to a script for `submit-custom`."""
-    from schema.errors import MachineError
-    from support.program_version import version as own
-    from training.client.trainers import trainer_archive
+    from schema import MachineError
+    from support import version as own
+    from training.client import trainer_archive
 
     if (item is None) == (output is None):
         raise click.UsageError("name one of --as ITEM and --output FILE")

@@ -16,10 +16,9 @@ from grpclib.exceptions import GRPCError
 
 from command.cloud import login as cloud_login
 from command.connection import Unreachable, tls_context, unreachable
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from schema.errors import ErrorKind, MachineError
+from rpc.api import ApiClient
+from rpc.client import ApiKey, Channel
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from command.connection import Connection
@@ -102,7 +101,7 @@ async def machines_context(login: Connection) -> ssl.SSLContext | None:
     if not login.address.startswith("https://"):
         return None  # a cloud without TLS issues no certificates
     from command.cloud.http import get
-    from rpc.network.tls import ALPN
+    from rpc.network import ALPN
 
     try:
         status, content = await get("/ca.pem")

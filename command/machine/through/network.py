@@ -11,7 +11,7 @@ from command.cloud.group import current, find, with_client_on_trio
 from command.groups import Commands
 
 if TYPE_CHECKING:
-    from rpc.api.client import ApiClient
+    from rpc.api import ApiClient
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 UNREACHED: Final = 3  # exit code

@@ -16,12 +16,11 @@ from grpclib.exceptions import GRPCError
 from command.cloud import login as cloud_login
 from command.connection import Connection, tls_context
 from command.machine.through.connect import PART, dial, direct_address, machines_context
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.client.credentials import ApiKey
-from rpc.status import to_machine_error
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from rpc import to_machine_error
+from rpc.api import ApiClient
+from rpc.client import ApiKey, Channel
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 if TYPE_CHECKING:
     from command.cloud.show import Part
@@ -159,10 +158,9 @@ async def _direct(login: Connection, reported: Mapping[str, Any], path: Path) ->
 
 @asynccontextmanager
 async def _webrtc(login: Connection, part: str, path: Path) -> AsyncIterator[ApiClient]:
-    from rpc.datachannel.client import CallChannel
-    from rpc.peers.dial import dialled
-    from rpc.peers.engines import open_engine
-    from support.worker import Worker
+    from rpc.datachannel import CallChannel
+    from rpc.peers import dialled, open_engine
+    from support import Worker
 
     worker = Worker("WebRTC engine")
     async with worker.opened(), open_engine(worker.run) as engine, _cloud_channel(login) as signalling:

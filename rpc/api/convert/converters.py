@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rpc.api.convert import values
 from rpc.api.convert.fit import FitError
-from schema.errors import ConfigError
-from schema.names import API, ResourceName
+from schema import API, ConfigError, ResourceName
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FieldDescriptor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from schema.secrets import is_secret_path
+from schema import is_secret_path
 
 _SHOWN: Final = 60  # characters of a value in an error message
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from rpc.api.convert.fit import FitError, plain
-from schema.geometry import GeoPoint, Orientation, Vector3
+from schema import GeoPoint, Orientation, Vector3
 
 _TYPED: dict[type, Any] = {
     Vector3: lambda v: {"x": v.x, "y": v.y, "z": v.z, "_type": "vector3"},

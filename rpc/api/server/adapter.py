@@ -25,8 +25,7 @@ from rpc.api.server.requests import Requests, first_reader, items_reader, missin
 from rpc.api.server.target import CallInfo, Target
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.serializing import serialize_in_steps
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
 
 _log = structlog.stdlib.get_logger("rpc.api")
 

@@ -10,7 +10,7 @@ from rpc.api.convert.decode import field_reader, keywords_reader
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Slot
 from rpc.api.methods import Method
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 Keywords: TypeAlias = Callable[[Any], dict[str, Any]]
 """Function that converts a request to keyword arguments; MachineError (INVALID) names an invalid field."""

@@ -10,7 +10,7 @@ import structlog
 
 from rpc.api.server.target import Target
 from rpc.api.table import APIS, SERVICES
-from schema.names import API
+from schema import API
 
 if TYPE_CHECKING:
     from grpclib.const import Handler

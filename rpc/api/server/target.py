@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from schema.names import API
+from schema import API
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ import trio
 
 from rpc.peers.port import Channel, Description, PeerConnection
 from rpc.peers.signals import decode_description, encode_description
-from schema.errors import ErrorKind, MachineError
-from support.rate import Bucket
+from schema import ErrorKind, MachineError
+from support import Bucket
 
 BURST: Final = 32
 RATE: Final = 2.0

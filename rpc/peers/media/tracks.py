@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from rpc.peers.port import TrackReport
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_STREAM: Final = 256  # characters of a stream's name
 _STREAM: Final = re.compile(r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+")

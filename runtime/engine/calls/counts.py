@@ -9,7 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from rpc.api.server.target import CallInfo, Target
+from rpc.api import CallInfo, Target
 from runtime.engine.calls.spans import Tracer
 
 if TYPE_CHECKING:

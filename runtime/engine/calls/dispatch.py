@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
-from rpc.api.server.target import CallInfo
-from rpc.limits import Limits
+from rpc import Limits
+from rpc.api import CallInfo
 from runtime.engine.calls.large_messages import LargeMessages
 from runtime.engine.calls.operations import OPERATION_KEY, Entry, Operation
 from runtime.engine.calls.places import Places
@@ -18,8 +18,8 @@ from runtime.engine.calls.sessions import MONITORED_KEY, SESSION_KEY, Session
 from runtime.engine.calls.traffic import Traffic
 from runtime.engine.host import ResourceHost, Use
 from runtime.engine.roster import Roster
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.decoding import did_you_mean
 
 UNARY_LIMIT: Final = 600.0  # seconds, for a unary call whose client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")

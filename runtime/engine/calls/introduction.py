@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from rpc.api.server.target import CallInfo
+from rpc.api import CallInfo
 
 KEY: Final = "machine-introduction"
 """Metadata key of GetVersion, specific to this project: in a call, a request for an introduction; in a reply, JSON."""

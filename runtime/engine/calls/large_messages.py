@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from rpc.carrier import Identity
-from support.worker import Worker
+from rpc import Identity
+from support import Worker
 
 LARGE: Final = 64 * 1024  # bytes of a request; decoding this many takes some milliseconds
 

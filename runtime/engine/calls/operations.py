@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 
 from runtime.engine.views.status import OperationStatus
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 OPERATION_KEY: Final = "opid"  # metadata key of the wire, in requests and replies
 

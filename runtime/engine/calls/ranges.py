@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Vector3
-from schema.names import API
+from schema import API, ErrorKind, MachineError, Vector3
 
 SLACK: Final = 1e-6  # tolerance for rounding errors
 

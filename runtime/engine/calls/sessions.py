@@ -13,10 +13,9 @@ from typing import Final
 
 import trio
 
-from rpc.carrier import Farewell
-from rpc.peer_timeouts import silence
+from rpc import Farewell, silence
 from runtime.engine.views.status import SessionStatus
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SESSION_KEY: Final = "viam-sid"  # metadata key of the wire, in requests
 WINDOW_KEY: Final = "machine-heartbeat-window"

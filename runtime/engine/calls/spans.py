@@ -12,8 +12,8 @@ import trio
 from nursery_graph import Snapshot, State, Transition
 
 if TYPE_CHECKING:
-    from rpc.api.server.target import CallInfo
-    from telemetry.metrics.spans import Span
+    from rpc.api import CallInfo
+    from telemetry.metrics import Span
 
 TRACEPARENT: Final = "traceparent"  # metadata key of a call, W3C Trace Context
 
@@ -49,7 +49,7 @@ class Tracer:
 
     def begin_call(self, request: CallInfo) -> Span:
         """Return the span of a new call, in the trace of its caller if the metadata names one."""
-        from telemetry.metrics.spans import Span, parse_traceparent
+        from telemetry.metrics import Span, parse_traceparent
 
         caller = parse_traceparent(request.metadata.get(TRACEPARENT))
         trace, parent = caller or (_random_hex(128), "")
@@ -82,7 +82,7 @@ class Tracer:
             self._ended(transition, *activity)
 
     def _ended(self, transition: Transition, activity: str, since: float) -> None:
-        from telemetry.metrics.spans import Span
+        from telemetry.metrics import Span
 
         wall = time.time_ns() - int(trio.current_time() * 1e9)
         self._collect(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from runtime.engine.resource import Actuator
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from runtime.engine.calls.operations import Operation, Operations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rpc.statistics import Statistics
+from rpc import Statistics
 from runtime.engine.calls.counts import Calls
 from runtime.engine.calls.operations import Operations
 from runtime.engine.calls.sessions import Sessions

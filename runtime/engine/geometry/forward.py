@@ -18,9 +18,7 @@ from runtime.engine.components.motion.kinematics import (
     LinkPose,
 )
 from runtime.engine.geometry.frames import compose
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Orientation, Pose
-from schema.orientation import FORMS, Quaternion, to_orientation, to_quaternion
+from schema import FORMS, ErrorKind, MachineError, Orientation, Pose, Quaternion, to_orientation, to_quaternion
 
 
 def model_of(description: Kinematics) -> KinematicModel:

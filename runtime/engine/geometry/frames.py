@@ -10,11 +10,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from schema.document.machine import MachineDocument
-from schema.errors import ErrorKind, MachineError
-from schema.frames import WORLD
-from schema.geometry import Geometry, Orientation, Pose, PoseInFrame
-from schema.orientation import Quaternion, to_orientation, to_quaternion
+from schema import (
+    WORLD,
+    ErrorKind,
+    Geometry,
+    MachineError,
+    Orientation,
+    Pose,
+    PoseInFrame,
+    Quaternion,
+    to_orientation,
+    to_quaternion,
+)
+from schema.document import MachineDocument
 
 ORIGIN_SUFFIX: Final = "_origin"  # of the frame in which a moving part is mounted
 

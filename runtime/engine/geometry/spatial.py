@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, TypeAlias
 
-from schema.geometry import Orientation, Pose
-from schema.orientation import to_quaternion
+from schema import Orientation, Pose, to_quaternion
 
 Vector: TypeAlias = tuple[float, float, float]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]

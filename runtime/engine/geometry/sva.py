@@ -31,9 +31,7 @@ from runtime.engine.geometry.spatial import (
     from_quaternion,
     to_orientation,
 )
-from schema.errors import ConfigError
-from schema.geometry import Vector3
-from schema.orientation import FORMS
+from schema import FORMS, ConfigError, Vector3
 
 _TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
 

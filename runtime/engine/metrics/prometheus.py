@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from runtime.engine.metrics.system import measure_network, measure_process
-from telemetry.metrics.exposition import Family
+from telemetry.metrics import Family
 
 if TYPE_CHECKING:
     from runtime.engine.calls.counts import Counts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.engine.planning.node_names import REMOTE
-from schema.names import INTERNAL_NAMESPACE
+from schema import INTERNAL_NAMESPACE
 
 if TYPE_CHECKING:
     from runtime.engine.views.status import MachineStatus

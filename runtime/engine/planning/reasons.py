@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from nursery_graph import NodeStatus, State
 from runtime.engine.planning.reconfigure import PlannedResource, blame_modules
-from schema.errors import MachineError
+from schema import MachineError
 
 
 def state_of(node: NodeStatus) -> State:

@@ -11,13 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from runtime.engine.resource import Attributes, Resource
-from schema.attributes import decode_attributes
-from schema.directory import Directory as Directory
-from schema.directory import NotConfigured, aliases_of
-from schema.document.machine import BrokenEntry, MachineDocument, ResourceEntry
-from schema.errors import ConfigError, ConfigErrors, MachineError
-from schema.names import API, Model, ResourceName
-from telemetry.logs.rules import Rules
+from schema import (
+    API,
+    ConfigError,
+    ConfigErrors,
+    MachineError,
+    Model,
+    NotConfigured,
+    ResourceName,
+    aliases_of,
+    decode_attributes,
+)
+from schema import Directory as Directory
+from schema.document import BrokenEntry, MachineDocument, ResourceEntry
+from telemetry.logs import Rules
 
 
 class Offers(Protocol):

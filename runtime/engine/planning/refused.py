@@ -8,7 +8,7 @@ from typing import Any, Final
 import trio
 
 from nursery_graph import Restart, Run
-from schema.errors import MachineError
+from schema import MachineError
 
 NO_RESTART: Final = Restart(kind="temporary")
 """A restart cannot help: a wrong entry needs another configuration."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from schema.names import INTERNAL_NAMESPACE, ResourceName
+from schema import INTERNAL_NAMESPACE, ResourceName
 
 BUILT_IN: Final = "builtin"
 """Name of the services that every machine has; each machine uses its own."""

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from runtime.engine.resource import Extra, Service
-from schema.names import API
+from schema import API
 
 
 class MimeType(IntEnum):

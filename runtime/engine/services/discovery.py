@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from runtime.engine.resource import Extra, Service
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

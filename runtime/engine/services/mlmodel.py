@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from runtime.engine.resource import Extra, Service
-from schema.names import API
+from schema import API
 
 
 class LabelType(IntEnum):

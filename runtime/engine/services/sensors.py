@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from runtime.engine.resource import Extra, Service, Value
-from schema.names import API, ResourceName
+from schema import API, ResourceName
 
 
 @dataclass(frozen=True, slots=True)

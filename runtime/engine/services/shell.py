@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from runtime.engine.resource import Extra, Service
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

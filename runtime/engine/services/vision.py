@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from runtime.engine.components.media.camera import Image
 from runtime.engine.resource import Extra, Service
 from runtime.engine.views.messages import Transform
-from schema.geometry import Geometry
-from schema.names import API
+from schema import API, Geometry
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from schema.geometry import Geometry, PoseInFrame
-from schema.names import API, ResourceName
+from schema import API, Geometry, PoseInFrame, ResourceName
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from schema.errors import MachineError
+from schema import MachineError
 from support.text import words
 
 PERIOD: Final = 1.0  # seconds between readings of one sensor

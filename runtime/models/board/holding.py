@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 

@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.board.attributes import LinuxBoardConfig
-from hal.boards.definition import BoardDefinition, BoardPin
-from hal.errors import HalError
-from hal.ports.digital import InputSettings, Line
+from hal import HalError
+from hal.boards import BoardDefinition, BoardPin
+from hal.ports import InputSettings, Line
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
 from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.models.board.analogs import AnalogInput, open_analogs
 from runtime.models.board.pin import BoardContext, Pin
 from runtime.models.board.ticks import TickQueue
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 _PIN_SUBSYSTEMS: Final = ("gpio", "pwm")  # subsystems of the devices that provide pins
 

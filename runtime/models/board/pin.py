@@ -10,13 +10,11 @@ from typing import Any, Final, Literal, TypeVar
 import structlog
 import trio
 
-from hal.boards.definition import BoardPin
-from hal.errors import Fault, HalError
-from hal.hardware import Hardware
-from hal.ports.digital import EdgeEvents, InputSettings, Line, OutputSettings
-from hal.ports.pwm import PwmOutput
+from hal import Fault, HalError, Hardware
+from hal.boards import BoardPin
+from hal.ports import EdgeEvents, InputSettings, Line, OutputSettings, PwmOutput
 from runtime.models.board.holding import Held, hold, stopping_error
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 Use = Literal["closed", "input", "output", "pwm"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from catalogue.chips.ads1115 import Ads1115Config
+from hal import Registers
 from hal.chips import ads1115
-from hal.registers import Registers
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
 from runtime.models.chips.common import channels

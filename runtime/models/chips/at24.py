@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from catalogue.chips.at24 import At24Config
+from hal import Registers
 from hal.chips import at24
-from hal.registers import Registers
 from runtime.engine.components.generic import Generic
 from runtime.engine.resource import Attributes
 from runtime.models.chips.common.device import I2cDevice
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LONGEST: Final = 4096  # bytes per command, which keeps answers small and writes within seconds
 COMMANDS: Final = '{"size": {}}, {"read": {"offset", "count"}}, {"write": {"offset", "hex" or "text"}}, {"erase": ...}'

@@ -9,9 +9,9 @@ from typing import ClassVar
 import trio
 
 from catalogue.chips.mcp3008 import PAIRS, Mcp3008Config
+from hal import Fault, HalError
 from hal.chips import mcp3008
-from hal.errors import Fault, HalError
-from hal.ports.spi import SpiDevice
+from hal.ports import SpiDevice
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Context, Extra, Started, Value
 from runtime.models.chips.common import channels

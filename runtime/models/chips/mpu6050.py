@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from catalogue.chips.mpu6050 import Mpu6050Config
+from hal import Registers
 from hal.chips import mpu6050
-from hal.registers import Registers
 from runtime.engine.components.sensing.movement_sensor import MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra
 from runtime.models.chips.common.device import I2cDevice
-from schema.geometry import Vector3
+from schema import Vector3
 
 
 class Mpu6050(I2cDevice[mpu6050.Mpu6050], MovementSensor):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from catalogue.chips.pca9685 import Pca9685Config
+from hal import Registers
 from hal.chips import pca9685
-from hal.registers import Registers
 from runtime.engine.components.controls.board import Board
 from runtime.engine.resource import Attributes, Context, Extra
 from runtime.models.chips.common.device import I2cDevice
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class Pca9685(I2cDevice[pca9685.Pca9685], Board):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from catalogue.chips.tmp102 import Tmp102Config
+from hal import Registers
 from hal.chips import tmp102
-from hal.registers import Registers
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
 from runtime.models.chips.common.device import I2cDevice

@@ -26,7 +26,7 @@ async def opened(config: SerialAttributes, resource: Resource) -> AsyncIterator[
 
 def _warn(path: str, log: structlog.stdlib.BoundLogger) -> None:
     """Log a warning if the path may refer to another device later."""
-    from hal.inventory.serial_port import is_stable, serial_ports
+    from hal.inventory import is_stable, serial_ports
 
     if path and not is_stable(path):
         stable_path = next((port.best for port in serial_ports() if port.path == path), path)

@@ -10,15 +10,14 @@ import trio
 
 from catalogue.controls import CONTROLS
 from catalogue.devices.gamepad import GamepadConfig
-from hal.errors import Fault, HalError
-from hal.ports.controls import Controls, ControlsIdentity
-from hal.ports.hotplug import HotplugEvents
+from hal import Fault, HalError
+from hal.ports import Controls, ControlsIdentity, HotplugEvents
 from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.models.devices.gamepad_map import GamepadMap, neutral
 from runtime.models.devices.health import Health
 from runtime.models.listeners import Listeners
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 APPEARED: Final = frozenset({"add", "bind", "change", "move", "lost"})  # actions after which it may be connected again
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from hal.ports.controls import AxisRange, ControlChange
+from hal.ports import AxisRange, ControlChange
 
 BUTTONS: Final = {
     0x130: "ButtonSouth",

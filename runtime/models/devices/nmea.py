@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.devices.nmea import NmeaConfig
-from hal.lines import LineBuffer
-from hal.nmea import LONGEST, QUALITY, Receiver
+from hal import LONGEST, QUALITY, LineBuffer, Receiver
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.models.devices.attributes import opened
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import GeoPoint, Vector3
+from schema import ErrorKind, GeoPoint, MachineError, Vector3
 
 AT_REST = 0.3  # m/s; below this speed receivers omit the course
 

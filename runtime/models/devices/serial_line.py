@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.devices.serial_line import SerialLineConfig
-from hal.lines import LineBuffer
+from hal import LineBuffer
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.models.devices.attributes import opened
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class SerialLine(Sensor):

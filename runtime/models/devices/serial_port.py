@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.devices.serial_port import SerialPortConfig
-from hal.errors import Fault, HalError
+from hal import Fault, HalError
 from runtime.engine.components.generic import Generic
 from runtime.engine.resource import Attributes, Context, Started
 from runtime.models.devices.attributes import opened
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 DEFAULT_TIMEOUT: Final = 5.0  # default limit of a command in seconds, for writing and reading together
 _KEYS: Final = ("write", "read", "read_line", "until", "available", "clear", "timeout_s", "encoding")

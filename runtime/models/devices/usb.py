@@ -9,11 +9,11 @@ import trio
 
 from catalogue.devices.commands import Encoding
 from catalogue.devices.usb import UsbConfig
-from hal.ports.usb import UsbDevice
+from hal.ports import UsbDevice
 from runtime.engine.components.generic import Generic
 from runtime.engine.resource import Attributes, Started
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 DEFAULT_TIMEOUT: Final = 5.0  # default limit of a transfer in seconds
 LARGEST: Final = 1024 * 1024  # bytes per transfer

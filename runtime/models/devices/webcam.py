@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.devices.webcam import WebcamConfig
-from hal.errors import Fault, HalError
-from hal.ports.video import Video
+from hal import Fault, HalError
+from hal.ports import Video
 from runtime.engine.components.media.camera import (
     Camera,
     CameraProperties,
@@ -21,7 +21,7 @@ from runtime.engine.components.media.camera import (
     ResponseMetadata,
 )
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SOURCE: Final = "color"
 JPEG: Final = "image/jpeg"

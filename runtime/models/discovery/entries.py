@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hal.chips.addresses import CHIPS
-from hal.inventory.findings import Inventory, SerialFinding, UsbFinding
+from hal.inventory import Inventory, SerialFinding, UsbFinding
 from runtime.engine.services.discovery import Discovery
 
 _RECEIVERS: Final = {"1546"}

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from catalogue.discovery.hardware import HardwareConfig
-from hal.inventory.checks import hardware_problems
-from hal.inventory.scanning import take_inventory
+from hal.inventory import hardware_problems, take_inventory
 from runtime.engine.resource import Attributes, Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
 from runtime.models.discovery.entries import discovered_entries
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 COMMANDS: Final = ("inventory", "problems")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hal.linux.serial import serial_port_paths
-from hal.sim.bench.axes import SimAxes, SimControl
-from hal.sim.bench.device import Device
+from hal.linux import serial_port_paths
+from hal.sim import Device, SimAxes, SimControl
 from runtime.engine.resource import Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
 from runtime.models.fake.simulated import SimulatedResource

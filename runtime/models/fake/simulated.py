@@ -7,7 +7,7 @@ from typing import Any
 
 from runtime.engine.resource import Resource
 from runtime.models.motion import check_finite
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class SimulatedResource(Resource):

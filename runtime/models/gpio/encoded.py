@@ -9,13 +9,12 @@ from typing import Final
 import structlog
 import trio
 
-from hal.control.pid import Gains
-from hal.control.speed import SpeedControl
-from hal.ports.ticks import Ticks
+from hal.control import Gains, SpeedControl
+from hal.ports import Ticks
 from runtime.engine.components.sensing.encoder import Encoder, PositionType
 from runtime.models.control_loop import ControlLoop, Goal
 from runtime.models.gpio.bridge import Bridge
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SETTLE_LIMIT: Final = 30.0  # seconds for coming to rest at a position; with much friction it takes half of that
 RUNAWAY_LIMIT: Final = 1.0  # limit in seconds for turning against full power; reversing a spinning motor takes less

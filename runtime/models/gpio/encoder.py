@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from catalogue.gpio.encoder import IncrementalConfig, SingleConfig
-from hal.control.quadrature import Quadrature
+from hal.control import Quadrature
 from runtime.engine.components.controls.board import Board, Tick
 from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported

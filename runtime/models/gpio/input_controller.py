@@ -14,7 +14,7 @@ from runtime.engine.components.controls.input_controller import Event, InputCont
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.gpio.ticks import following
 from runtime.models.listeners import Listeners
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class _State:

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.gpio.motor import GpioMotorConfig
-from hal.control.pid import Gains
-from hal.control.speed import DEFAULT_GAINS
+from hal.control import DEFAULT_GAINS, Gains
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import Encoder

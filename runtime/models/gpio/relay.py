@@ -13,7 +13,7 @@ from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.gpio.switch import check_position
 from runtime.models.motion import halt_on_failure, run_shielded
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ON: Final = 1
 LABELS: Final = ("off", "on")

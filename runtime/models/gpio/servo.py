@@ -13,7 +13,7 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.servo import Servo
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.motion import ExclusiveMotion, run_shielded
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 GLIDE_PERIOD: Final = 0.02  # seconds between two angles of a speed-limited move: one pulse of an analog servo
 

@@ -12,7 +12,7 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.motion import halt_on_failure, run_all, run_shielded
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class GpioSwitch(Switch):

@@ -9,8 +9,8 @@ from typing import Final
 import trio
 
 from runtime.engine.components.controls.board import Board, Tick
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 START_ERROR_LIMIT: Final = 0.02  # seconds in which a board that refuses the pins raises its error
 

@@ -9,7 +9,7 @@ import trio
 from runtime.models.control_loop import Goal
 from runtime.models.gpio.bridge import Bridge
 from runtime.models.motion import run_shielded, superseded
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class TimedDrive:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")  # str.splitlines would also divide a label at U+2028 or U+0085
 LARGEST: Final = 4 * 1024 * 1024  # bytes of a label file

@@ -13,7 +13,7 @@ from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.engine.services.mlmodel import FlatTensors, Metadata, MLModel
 from runtime.models.mlmodels.labels import read
 from runtime.models.mlmodels.onnx_session import OnnxSession
-from support.worker import Worker
+from support import Worker
 
 
 class OnnxModel(MLModel):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from runtime.engine.services.mlmodel import File, FlatTensor, FlatTensors, LabelType, Metadata, TensorInfo
 from runtime.models.mlmodels.labels import of_names
 from runtime.models.mlmodels.tensors import data_type_of, tensor, values
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _TYPES: Final[Mapping[str, str]] = {
     "tensor(float)": "float32",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runtime.engine.services.mlmodel import FlatTensor
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "int8": ("int8_tensor", "b"),

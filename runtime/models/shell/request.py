@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 DEFAULT_TERM: Final = "xterm-256color"
 DEFAULT_SIZE: Final = (24, 80)  # rows, columns: of a VT100

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from runtime.engine.services.shell import CopyMessage, CopyMetadata, CopySource, FileData
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 CHUNK: Final = 64 * 1024  # bytes per message
 

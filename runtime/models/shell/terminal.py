@@ -20,8 +20,8 @@ import trio
 from nursery_graph import ProcessGroup, process_group
 from runtime.engine.services.shell import ShellOutput
 from runtime.models.shell.request import WINDOW_CHANGE, ShellRequest, read_size
-from schema.errors import ErrorKind, MachineError
-from support.side_tasks import side_task
+from schema import ErrorKind, MachineError
+from support import side_task
 
 GRACE: Final = 1.0  # seconds between terminating the programs of a shell and killing them
 CHUNK: Final = 32 * 1024  # bytes per message

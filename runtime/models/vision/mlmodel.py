@@ -20,7 +20,7 @@ from runtime.models.vision.model_output import Reading, Roles, boxes, probabilit
 from runtime.models.vision.pictures import decode
 from runtime.models.vision.results import ConfidenceFilter, detection, without_duplicates
 from runtime.models.vision.service import Abilities, VisionService
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 IMAGE: Final = "image"  # the role of the input for the picture
 YOLO_MIN_CONFIDENCE: Final = 0.25  # default lowest confidence for boxes of single-tensor detectors

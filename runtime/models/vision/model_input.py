@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import tensor
 from runtime.models.vision.results import Box
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -17,7 +17,7 @@ from catalogue.vision.model_output import BOXES
 from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import values
 from runtime.models.vision.results import Box
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_BOXES: Final = 300  # largest number of boxes per image; the most confident are kept
 _PIXELS: Final = 2.0  # larger coordinates are pixels, not fractions

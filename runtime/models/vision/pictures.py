@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.media import pictures
 
 if TYPE_CHECKING:

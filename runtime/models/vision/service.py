@@ -22,9 +22,9 @@ from runtime.engine.services.vision import (
 )
 from runtime.models.vision.pictures import DEPTH
 from runtime.models.vision.results import most_likely
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from schema.decoding import did_you_mean
+from support import Worker
 
 T = TypeVar("T")
 

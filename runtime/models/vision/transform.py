@@ -27,8 +27,8 @@ from runtime.engine.services.vision import Detection, Vision
 from runtime.models.vision.overlay import draw_classifications, draw_detections
 from runtime.models.vision.pictures import DEPTH, JPEG, PNG, decode, encode
 from runtime.models.vision.steps import moved_annotations, moved_lens
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.gpio.odometry import WheeledOdometryConfig
-from hal.control.differential import Chassis, Sides
-from hal.control.odometry import PlanarPose, after_arc, on_globe
+from hal.control import Chassis, PlanarPose, Sides, after_arc, on_globe
 from runtime.engine.components.motion.base import Base
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.wheels.wheeled import WheeledBase
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import GeoPoint, Orientation, Vector3
-from support.concurrency import gather
+from schema import ErrorKind, GeoPoint, MachineError, Orientation, Vector3
+from support import gather
 
 
 class WheeledOdometry(MovementSensor):

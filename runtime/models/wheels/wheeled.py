@@ -10,15 +10,14 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.gpio.wheeled import WheeledConfig
-from hal.control.differential import Chassis, Sides, mix
+from hal.control import Chassis, Sides, mix
 from runtime.engine.components.motion.base import Base, BaseProperties
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.drive import MIN_RPM
 from runtime.models.motion import ExclusiveMotion, check_finite, run_all, run_shielded
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Vector3
-from support.concurrency import gather
+from schema import ErrorKind, MachineError, Vector3
+from support import gather
 
 NO_POWER: Final = 1e-9  # lower power is a rounding error
 

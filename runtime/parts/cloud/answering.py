@@ -15,16 +15,15 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from rpc import Identity, ServerCore
 from rpc.api import messages
-from rpc.call import ServerCore
-from rpc.carrier import Identity
-from rpc.client.channel import Channel as CloudChannel
-from rpc.datachannel.clients import Responder
-from rpc.network.tls import TlsError
-from rpc.peers.dial import HOST, SERVICE
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import ungrouped
-from uplink.dial import CloudAddress, shared_channel
+from rpc.client import Channel as CloudChannel
+from rpc.datachannel import Responder
+from rpc.network import TlsError
+from rpc.peers import HOST, SERVICE
+from schema import ErrorKind, MachineError
+from support import ungrouped
+from uplink import CloudAddress, shared_channel
 
 ANSWER: Final = f"{SERVICE}Answer"
 WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits

@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 import structlog
 import trio
 
-from rpc.carrier import Identity
-from rpc.client.websocket import byte_stream
-from uplink.dial import CloudAddress, CloudUnavailable, TokenRefused, connected, token_headers
-from uplink.http import Headers
+from rpc import Identity
+from rpc.client import byte_stream
+from uplink import CloudAddress, CloudUnavailable, Headers, TokenRefused, connected, token_headers
 
 MOST: Final = 64  # connections for calls at once; the cloud opens fewer
 WAITING: Final = 16  # requests that are not begun yet

@@ -9,25 +9,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rpc.peers.engines import engine_installed
+from rpc.peers import engine_installed
 from runtime.engine.home_folder import home
 from runtime.engine.views.health import health_of
 from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
-from schema.document.cloud import Cloud
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
-from telemetry.logs.outbox_sink import OutboxSink
-from telemetry.outbox.queue import Outbox
-from uplink.authorities import CloudAuthorities, authorities_path
-from uplink.certificate import CloudCertificate, certificate_path
-from uplink.configuration import CloudSource
-from uplink.dial import HERE, CloudAddress, address_of
-from uplink.platforms import platform
+from schema import ErrorKind, MachineError
+from schema.document import Cloud
+from support import Worker
+from telemetry.logs import OutboxSink
+from telemetry.outbox import Outbox
+from uplink import (
+    HERE,
+    CloudAddress,
+    CloudAuthorities,
+    CloudCertificate,
+    CloudSource,
+    address_of,
+    authorities_path,
+    certificate_path,
+    platform,
+)
 
 if TYPE_CHECKING:
     from runtime.engine.views.source import Source
-    from schema.secrets import Masker
+    from schema import Masker
 
 FOLDER: Final = "logs-outbox"
 _REMEDIES: Final[Mapping[int, str]] = {
@@ -137,7 +143,7 @@ def reached_at(addresses: Sequence[str]) -> str:
     listening, _, port = addresses[0].rpartition(":")
     if listening not in ("0.0.0.0", "[::]"):
         return addresses[0]
-    from rpc.network.network_interfaces import outward
+    from rpc.network import outward
 
     host = next(iter(outward()), "127.0.0.1")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from uplink.watch import Send, Watch
+from uplink import Send, Watch
 
 if TYPE_CHECKING:
     from runtime.engine.views.readings import Reading, Shared
     from runtime.engine.views.source import Source
     from runtime.engine.views.status import MachineStatus
-    from schema.secrets import Masker
+    from schema import Masker
 
 PERIOD: Final = 1.0  # seconds between two snapshots
 MAX_SNAPSHOT: Final = 256 * 1024  # bytes of JSON; the cloud accepts twice as many

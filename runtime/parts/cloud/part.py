@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.call import ServerCore
-from rpc.carrier import Identity, Peer
-from rpc.http2.server import serve_http2
-from rpc.limits import Limits
+from rpc import Identity, Limits, Peer, ServerCore
+from rpc.http2 import serve_http2
 from runtime.engine.calls.introduction import CLOUD
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.calls import MOST
 from runtime.parts.cloud.link import CloudLink
-from schema.document.machine import MachineDocument
-from uplink.log_upload import upload_logs
+from schema.document import MachineDocument
+from uplink import upload_logs
 
 if TYPE_CHECKING:
     from runtime.parts.cloud.answering import Answering
@@ -98,7 +96,7 @@ def _answering(link: CloudLink | None, context: PartContext) -> Answering | None
     """Return what answers offers of WebRTC connections; None without a cloud or an engine, and with -webrtc=false."""
     if link is None or not link.webrtc:
         return None
-    from rpc.datachannel.clients import MAX_CONNECTIONS
+    from rpc.datachannel import MAX_CONNECTIONS
     from runtime.parts.cloud.answering import Answering
 
     core = ServerCore(context.router, limits=Limits(max_connections=MAX_CONNECTIONS))
@@ -113,8 +111,7 @@ def _keys(document: MachineDocument) -> list[tuple[str, str]]:
     main = cloud.main_part if cloud is not None else None
     if not document.auth.handlers and not located and main is None:
         return []
-    from rpc.access.auth import credentials_of
-    from rpc.access.credential_types import LOCATION_SECRET, PART_SECRET
+    from rpc.access import LOCATION_SECRET, PART_SECRET, credentials_of
 
     credentials, _ = credentials_of([{"type": item.type, "config": item.config} for item in document.auth.handlers])
     keys = [(credential.type, credential.entity) for credential in credentials]

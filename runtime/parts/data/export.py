@@ -16,8 +16,8 @@ from typing import IO, Any, Final
 
 from runtime.parts.data.files.read import Content
 from runtime.parts.data.rows import BINARY, FACTS, Row, Selection, captured_rows, flattened
-from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless_cell
+from schema import ErrorKind, MachineError
+from support.text import harmless_cell
 
 BATCH: Final = 10_000  # rows written to a Parquet file at once
 

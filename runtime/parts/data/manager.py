@@ -19,7 +19,7 @@ from runtime.parts.data.files.names import stem_of
 from runtime.parts.data.files.retention import Limits
 from runtime.parts.data.files.store import Store
 from runtime.parts.data.gate import DISABLED, NO_CLOUD, OPEN, Gate, waiting
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from runtime.parts.data.sync.sync import Syncer

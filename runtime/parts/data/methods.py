@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schema.decoding.report import did_you_mean
-from schema.errors import ConfigError
-from schema.names import API
+from schema import API, ConfigError
+from schema.decoding import did_you_mean
 
 COMMAND_KEY: Final = "docommand_input"
 BETWEEN_KEY: Final = "confidence_between"

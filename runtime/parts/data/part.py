@@ -27,9 +27,8 @@ from runtime.parts.data.capture.steering import RESTART, steering_nodes
 from runtime.parts.data.gate import NO_CLOUD
 from runtime.parts.data.manager import BuiltinDataManager
 from runtime.parts.data.sync_part import sync_node
-from schema.attributes import decode_attributes
-from schema.document.machine import MachineDocument, ResourceEntry
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, MachineError, decode_attributes
+from schema.document import MachineDocument, ResourceEntry
 
 PREFIX: Final = f"{INTERNAL}capture/"
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rpc.api.convert.values import read_struct
+from rpc.api import read_struct
 from runtime.parts.data.files.encode import DAT, EXTENSIONS
 from runtime.parts.data.files.messages import parameters_of
 from runtime.parts.data.files.names import safe_part

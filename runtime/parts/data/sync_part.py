@@ -15,11 +15,11 @@ from nursery_graph import Node, current_node
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.data.capture.steering import RESTART
 from runtime.parts.data.manager import BuiltinDataManager
-from schema.errors import MachineError
+from schema import MachineError
 
 if TYPE_CHECKING:
     from runtime.parts.data.sync.sync import Settings
-    from uplink.dial import CloudAddress
+    from uplink import CloudAddress
 
 SYNC: Final = f"{INTERNAL}data-sync"
 

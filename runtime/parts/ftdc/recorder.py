@@ -18,11 +18,10 @@ from runtime.engine.home_folder import home
 from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
-from schema.document.machine import MachineDocument
-from support.file_ring import FileRing
-from support.worker import Worker
+from schema.document import MachineDocument
+from support import FileRing, Worker
 from telemetry.logs.logger_names import ROOT
-from telemetry.metrics.ftdc import Encoder
+from telemetry.metrics import Encoder
 
 NODE: Final = f"{INTERNAL}ftdc"
 FOLDER: Final = "diagnostics.data"

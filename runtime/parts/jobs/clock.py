@@ -11,9 +11,9 @@ from typing import Final, Protocol
 import structlog
 import trio
 
-from hal.linux.timer import ClockChanges
-from support.clock.zone import LOCALTIME, device_zone
-from support.watched import follow_files
+from hal.linux import ClockChanges
+from support import follow_files
+from support.clock import LOCALTIME, device_zone
 from telemetry.logs.logger_names import JOBS
 
 LONGEST_WAIT: Final = 600.0  # seconds; NTP slews a clock by up to 0.05 %, so a job runs at most 0.3 s late

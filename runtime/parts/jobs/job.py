@@ -13,7 +13,7 @@ import trio
 from runtime.parts.jobs.clock import WallClock
 from runtime.parts.jobs.schedule import Continuous, Cron, Every, Schedule
 from runtime.parts.jobs.timeline import SET, Timeline, later
-from schema.errors import MachineError
+from schema import MachineError
 
 RECORDED_RUNS: Final = 10  # runs recorded for each outcome; reference value
 

@@ -11,20 +11,16 @@ import structlog
 import trio
 
 from nursery_graph import Node
-from rpc.api.client import ApiClient, find_method, methods_for
-from rpc.api.convert.names import python_name
-from rpc.api.memory import MemoryChannel
+from rpc.api import ApiClient, MemoryChannel, find_method, methods_for, python_name
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.refused import NO_RESTART
 from runtime.parts.jobs.clock import SystemClock, WallClock
 from runtime.parts.jobs.job import History, JobRunner
 from runtime.parts.jobs.schedule import parse_schedule
-from schema.decoding.report import did_you_mean
-from schema.document.jobs import Job, schedule_kind
-from schema.document.machine import MachineDocument
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import API
+from schema import API, ConfigError, ErrorKind, MachineError
+from schema.decoding import did_you_mean
+from schema.document import Job, MachineDocument, schedule_kind
 from telemetry.logs.logger_names import of_job
 
 PREFIX: Final = f"{INTERNAL}job/"

@@ -8,9 +8,8 @@ from typing import Final
 
 from cronsim import CronSim, CronSimError
 
-from schema.document.jobs import schedule_kind
-from schema.durations import parse_duration
-from schema.errors import ConfigError
+from schema import ConfigError, parse_duration
+from schema.document import schedule_kind
 
 FIRST_PAUSE: Final = 0.5  # seconds after the first failure of a continuous job
 LONGEST_PAUSE: Final = 30.0  # seconds between attempts of a continuous job that keeps failing

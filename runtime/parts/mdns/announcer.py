@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
+from rpc.network import Address
 from rpc.network.mdns import PORT, MdnsError, Message, Record, decode, encode
-from rpc.network.network_interfaces import Address
 from runtime.parts.mdns.names import Names
 from runtime.parts.mdns.places import Place
 from runtime.parts.mdns.records import Zone

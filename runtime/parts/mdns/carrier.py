@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import trio
 
+from rpc.network import Interface
 from rpc.network.mdns import GROUP_V4, GROUP_V6, MAX_MESSAGE, PORT
-from rpc.network.network_interfaces import Interface
 
 _IP_MULTICAST_ALL: Final = 49  # linux/in.h
 _IPV6_MULTICAST_ALL: Final = 29  # linux/in6.h, from Linux 4.20 on

@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 import trio
 
+from rpc.network import Address, Changes, interfaces
 from rpc.network.mdns import MdnsError
-from rpc.network.network_interfaces import Address, Changes, interfaces
 from runtime.parts.mdns.announcer import Announcer
 from runtime.parts.mdns.carrier import open_sockets
 from runtime.parts.mdns.names import Names

@@ -16,7 +16,7 @@ from nursery_graph import Node, Restart
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, RPC
 from runtime.parts.mdns.names import Names, names_of
-from schema.document.machine import MachineDocument
+from schema.document import MachineDocument
 
 NODE: Final = f"{INTERNAL}mdns"
 

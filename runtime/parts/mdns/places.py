@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from rpc.network.network_interfaces import Address, Interface
+from rpc.network import Address, Interface
 
 ADDRESSES: Final = 8  # announced for one interface; more would make messages too long
 

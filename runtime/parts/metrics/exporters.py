@@ -17,14 +17,11 @@ import trio
 
 from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from runtime.parts.metrics.post import Endpoint, post
-from schema.errors import MachineError
-from support.file_ring import FileRing
-from support.worker import Worker
-from telemetry.logs.entry import ERROR, INFO, Entry
+from schema import MachineError
+from support import FileRing, Worker
+from telemetry.logs import ERROR, INFO, ConsoleSink, Entry
 from telemetry.logs.logger_names import ROOT
-from telemetry.logs.sinks import ConsoleSink
-from telemetry.metrics.otlp import metrics_request, spans_request
-from telemetry.metrics.spans import Span
+from telemetry.metrics import Span, metrics_request, spans_request
 
 BATCH: Final = 512  # spans in one request
 QUEUE: Final = 4096  # spans that wait for the collector or the disk; then the oldest are dropped

@@ -16,13 +16,10 @@ from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
 from runtime.parts.metrics.post import Endpoint
-from schema.document.machine import MachineDocument
-from schema.document.tracing import Tracing
-from schema.errors import ConfigError
-from support.file_ring import FileRing
-from support.program_version import version
-from support.worker import Worker
-from telemetry.metrics.spans import Span
+from schema import ConfigError
+from schema.document import MachineDocument, Tracing
+from support import FileRing, Worker, version
+from telemetry.metrics import Span
 
 NODE: Final = f"{INTERNAL}telemetry"
 FOLDER: Final = "traces"

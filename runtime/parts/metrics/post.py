@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 DEFAULT_PORT: Final = 4318  # OTLP over HTTP
 _GRPC_PORT: Final = 4317

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from schema.secrets import Masker
-from telemetry.metrics.spans import Span
+from schema import Masker
+from telemetry.metrics import Span
 
 MOST_SPANS: Final = 4096
 """Spans accepted from one request; as many as the queue for a collector holds."""

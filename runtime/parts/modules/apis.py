@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rpc.client.channel import Channel
-from rpc.peer_timeouts import within
+from rpc import within
+from rpc.client import Channel
 from runtime.engine.apis import BASES
 from runtime.parts.modules.client import Offer
-from schema.errors import MachineError
-from schema.names import API
+from schema import API, MachineError
 
 if TYPE_CHECKING:
     from runtime.parts.modules.foreign import ForeignApi

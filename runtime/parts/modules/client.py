@@ -12,12 +12,11 @@ import trio
 from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
-from rpc.peer_timeouts import within
-from schema.document.machine import ResourceEntry
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, Model
+from rpc import within
+from rpc.api import ApiClient
+from rpc.client import Channel
+from schema import API, ErrorKind, MachineError, Model
+from schema.document import ResourceEntry
 
 SERVICE: Final = "viam.module.v1.ModuleService"
 READY_LIMIT: Final = 3.0  # seconds for one answer; reference value

@@ -20,14 +20,9 @@ from google.protobuf.message_factory import GetMessageClass
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.api import messages
-from rpc.api.convert.names import NAME_FIELDS, python_name
-from rpc.api.server.target import CallInfo, Target
-from rpc.api.table import APIS, MONITORED, SERVICES
-from rpc.parsing import one_by_one, too_deep
-from rpc.status import to_machine_error
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from rpc import one_by_one, to_machine_error, too_deep
+from rpc.api import APIS, MONITORED, NAME_FIELDS, SERVICES, CallInfo, Target, messages, python_name
+from schema import API, ErrorKind, MachineError
 
 _OURS: Final = frozenset({"authorization"})  # credentials for this machine are not forwarded
 

@@ -12,8 +12,8 @@ import structlog
 import trio
 
 from nursery_graph import ProcessFailed
-from rpc.client.channel import Channel
-from rpc.peer_timeouts import within
+from rpc import within
+from rpc.client import Channel
 from runtime.parts.modules.apis import learn
 from runtime.parts.modules.client import ModuleClient
 from runtime.parts.modules.link import ModuleLink
@@ -21,8 +21,8 @@ from runtime.parts.modules.process import Processes, Running, cannot_start
 from runtime.parts.modules.watchdog import watch_answers, watch_usage
 from runtime.programs.command import command_line, environment_of
 from runtime.programs.output import Output
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 from support.private import make_folder
 from telemetry.logs.logger_names import of_module
 

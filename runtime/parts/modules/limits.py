@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from schema.document.modules import ModuleLimits
+from schema.document import ModuleLimits
 
 MIB: Final = 1024 * 1024
 OOM_ADJUSTMENT: Final = 300  # of 1000: when memory runs out, the kernel kills a module before the server

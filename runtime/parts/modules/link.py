@@ -11,10 +11,8 @@ import trio
 
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.modules.client import ModuleClient, Needs, Offer
-from schema.document.machine import ResourceEntry
-from schema.document.modules import Module
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, Model
+from schema import API, ErrorKind, MachineError, Model
+from schema.document import Module, ResourceEntry
 
 if TYPE_CHECKING:
     from runtime.parts.modules.foreign import ForeignApi

@@ -24,13 +24,10 @@ from runtime.parts.modules.resource import plan_module_resource
 from runtime.parts.modules.tidy import Tidy
 from runtime.programs.command import data_folder, log_level, machine_facts, uses_tcp
 from runtime.programs.environment import inherited
-from schema.directory import Directory
-from schema.document.machine import MachineDocument, ResourceEntry
-from schema.document.modules import Module
-from schema.durations import parse_duration
-from schema.errors import ConfigError, MachineError
+from schema import ConfigError, Directory, MachineError, parse_duration
+from schema.document import MachineDocument, Module, ResourceEntry
+from telemetry.logs import Rules
 from telemetry.logs.logger_names import of_module
-from telemetry.logs.rules import Rules
 
 if TYPE_CHECKING:
     from runtime.parts.modules.foreign import ForeignServices

@@ -14,11 +14,10 @@ from typing import Any, Final
 import trio
 from trio.testing import memory_stream_pair
 
-from rpc.api.server.adapter import serve_api, serve_service
-from rpc.api.server.target import CallInfo
-from rpc.call import Router, ServerCore
-from rpc.client.channel import Channel
-from rpc.http2.server import serve_http2
+from rpc import Router, ServerCore
+from rpc.api import CallInfo, serve_api, serve_service
+from rpc.client import Channel
+from rpc.http2 import serve_http2
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.parts.modules.client import SERVICE
 from runtime.parts.modules.limits import Usage
@@ -26,8 +25,8 @@ from runtime.parts.modules.process import CHANNEL, STOP_GRACE
 from runtime.programs.command import Program
 from runtime.programs.output import Output
 from runtime.sdk.service import ReadyResponse, ValidateConfigResponse
-from schema.document.modules import Module, ModuleLimits
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.document import Module, ModuleLimits
 
 PARENT: Final = "/memory/parent.sock"
 

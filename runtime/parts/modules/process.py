@@ -16,20 +16,18 @@ from typing import Final, Protocol
 import trio
 
 from nursery_graph import ProcessGroup, process_group
-from rpc.call import Router, ServerCore
-from rpc.client.channel import Channel
-from rpc.limits import Limits
-from rpc.network.listeners import names_of, open_listeners, open_unix_listener
-from rpc.server.port import serve
+from rpc import Limits, Router, ServerCore
+from rpc.client import Channel
+from rpc.network import names_of, open_listeners, open_unix_listener
+from rpc.server import serve
 from runtime.parts.modules import limits
 from runtime.programs import install
 from runtime.programs.command import Program, socket_address, tcp_address
 from runtime.programs.output import Output
-from schema.document.modules import Module, ModuleLimits
-from schema.errors import ConfigError, ErrorKind, MachineError
-from support.foreign.removal import remove
-from support.inotify import Inotify
-from support.worker import Worker
+from schema import ConfigError, ErrorKind, MachineError
+from schema.document import Module, ModuleLimits
+from support import Inotify, Worker
+from support.foreign import remove
 
 LONGEST_FOLDER: Final = 60
 """Bytes of the path of the folder for temporary files; 43 are left for those of a machine and a module's name."""

@@ -14,7 +14,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MOST_FILES: Final = 500  # descriptor files of one service, including imports
 _VERSIONS: Final = (("grpc.reflection.v1", v1), ("grpc.reflection.v1alpha", v1alpha))

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import trio
 
-from schema.document.modules import Module
-from support.foreign.walking import walk
-from support.inotify import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
+from schema.document import Module
+from support import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
+from support.foreign import walk
 
 QUIET: Final = 0.3  # seconds without a change until a save counts as complete
 LONGEST_WAIT: Final = 2.0  # seconds to wait for that at most, in case of continuous writes

@@ -9,21 +9,18 @@ from typing import Any, ClassVar
 
 import trio
 
-from rpc.api.client import ApiClient
-from rpc.client.channel import Channel
+from rpc.api import ApiClient
+from rpc.client import Channel
 from runtime.engine.apis import base_of
 from runtime.engine.planning.reconfigure import PlannedResource, plan_resource
 from runtime.engine.proxy import Proxied, proxy_of
 from runtime.engine.resource import Attributes, Resource, Started, Unsupported
 from runtime.parts.modules.client import REMOVE_LIMIT
 from runtime.parts.modules.link import ModuleLink
-from schema.directory import Directory
-from schema.document.log import WORDS
-from schema.document.machine import ResourceEntry
-from schema.errors import ConfigError, MachineError
-from schema.names import API
+from schema import API, ConfigError, Directory, MachineError
+from schema.document import WORDS, ResourceEntry
+from telemetry.logs import Rules
 from telemetry.logs.logger_names import of_module
-from telemetry.logs.rules import Rules
 
 
 class ModuleAttributes(Attributes, kw_only=True, frozen=True):

@@ -7,11 +7,11 @@ from typing import Final
 
 import trio
 
-from rpc.peer_timeouts import was_suspended
+from rpc import was_suspended
 from runtime.parts.modules.client import ModuleClient
 from runtime.parts.modules.limits import Usage, exceeded
-from schema.document.modules import Module
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.document import Module
 
 LONGEST_PAUSE: Final = 10.0  # seconds between an answer and the next probe
 MEASURE_INTERVAL: Final = 1.0  # seconds between two measurements of its usage; the kernel has no event for it

@@ -10,14 +10,14 @@ import structlog
 import trio
 
 from nursery_graph import Node
-from rpc.access.addresses import is_loopback_name
+from rpc.access import is_loopback_name
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.command import cloud_host
 from runtime.parts.netcheck.finding import Finding, failures
 from runtime.parts.netcheck.targets import Targets, load
-from schema.document.machine import MachineDocument
+from schema.document import MachineDocument
 from telemetry.logs.logger_names import ROOT
 
 NODE: Final = f"{INTERNAL}network-check"

@@ -13,7 +13,7 @@ from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.finding import Finding, failures, rows
 from runtime.parts.netcheck.targets import load
-from schema.errors import ConfigError
+from schema import ConfigError
 from support.text.terminal import table
 
 
@@ -47,7 +47,7 @@ def _cloud_host(config: Path | None) -> str:
     """Return the host of the cloud in a configuration file, or an empty string. Raises ConfigError if it is invalid."""
     if config is None:
         return ""
-    from uplink.files import FileSource, decode_text
+    from uplink import FileSource, decode_text
 
     reading = FileSource(config).read()
     if reading.data is None:

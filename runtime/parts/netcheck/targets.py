@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from schema.decoding.syntax import parse_json
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.decoding import parse_json
 
 VARIABLE: Final = "MACHINE_NETWORK_CHECK"
 OFF: Final = "off"  # instead of a file: no targets

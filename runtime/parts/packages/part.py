@@ -20,14 +20,11 @@ from runtime.programs import archive, install, store
 from runtime.programs.command import data_folder, environment_of, machine_facts
 from runtime.programs.configured import ConfiguredPackage, Key, configured_packages
 from runtime.programs.store import Installed
-from schema.document.machine import MachineDocument
-from schema.document.modules import Module
-from schema.document.packages import PackageSource
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from schema.document import MachineDocument, Module, PackageSource
+from support import Worker
 from telemetry.logs.logger_names import PACKAGES
-from uplink.downloads import Expected, Part, Source, download, part_of
-from uplink.http import Headers
+from uplink import Expected, Headers, Part, Source, download, part_of
 
 TIDY: Final = f"{INTERNAL}package-tidy"
 AT_ONCE: Final = 2  # simultaneous downloads; more would only share the bandwidth
@@ -227,7 +224,7 @@ class Packages:
             raise MachineError(
                 f"{source.url} is a path at a cloud, but this machine has not joined one", kind=ErrorKind.PRECONDITION
             )
-        from uplink.dial import HTTP1, token_headers
+        from uplink import HTTP1, token_headers
 
         address = self._cloud.address
         try:

@@ -12,16 +12,14 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.api.client import ApiClient, build_request, find_method
-from rpc.client.channel import Channel
-from rpc.peer_timeouts import within
-from rpc.status import to_machine_error
+from rpc import to_machine_error, within
+from rpc.api import ApiClient, build_request, find_method
+from rpc.client import Channel
 from runtime.engine.calls import introduction
 from runtime.engine.calls.introduction import Introduction
 from runtime.engine.calls.sessions import EXPIRED, SESSION_KEY
 from runtime.engine.planning.remote_names import MACHINES_KEY, Report
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, ResourceName
+from schema import API, ErrorKind, MachineError, ResourceName
 
 ROBOT: Final = "viam.robot.v1.RobotService"
 

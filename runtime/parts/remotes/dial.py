@@ -16,13 +16,11 @@ from urllib.parse import urlsplit
 
 import trio
 
-from rpc.access.credential_types import API_KEY, CREDENTIAL_TYPES, LOCATION_SECRET
-from rpc.carrier import Peer
-from rpc.client.credentials import ApiKey
-from rpc.client.target import Target
-from schema.document.network import DEFAULT_BIND_ADDRESS
-from schema.document.remotes import Remote
-from schema.errors import ConfigError
+from rpc import Peer
+from rpc.access import API_KEY, CREDENTIAL_TYPES, LOCATION_SECRET
+from rpc.client import ApiKey, Target
+from schema import ConfigError
+from schema.document import DEFAULT_BIND_ADDRESS, Remote
 
 DEFAULT_PORT: Final = int(DEFAULT_BIND_ADDRESS.rpartition(":")[2])
 
@@ -155,7 +153,7 @@ def why(error: BaseException) -> str:
 
 
 def _context(trusted: str) -> ssl.SSLContext:
-    from rpc.network.tls import client_context
+    from rpc.network import client_context
 
     context = client_context()
     if trusted:

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from rpc.client.target import Target
+from rpc.client import Target
 from runtime.engine.calls.introduction import Introduction
 from runtime.parts.remotes.dial import why
 

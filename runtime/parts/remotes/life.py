@@ -12,21 +12,18 @@ from typing import Final, TypeVar
 import trio
 from grpclib.exceptions import GRPCError
 
-from nursery_graph import Restart, current_node
-from nursery_graph.restart import back_off
-from rpc.carrier import Peer
-from rpc.client.channel import Channel
-from rpc.client.target import Target
-from rpc.limits import Limits
-from rpc.network.network_interfaces import watch_changes
+from nursery_graph import Restart, back_off, current_node
+from rpc import Limits, Peer
+from rpc.client import Channel, Target
+from rpc.network import watch_changes
 from runtime.engine.calls.introduction import Introduction
 from runtime.parts.remotes import direct
 from runtime.parts.remotes.client import RemoteClient, answered
 from runtime.parts.remotes.dial import Dial, dial
 from runtime.parts.remotes.direct import dial_direct
 from runtime.parts.remotes.link import RemoteLink
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 ANSWER_LIMIT: Final = 5.0  # seconds for one call, including connecting; then the remote counts as lost
 FIRST_ATTEMPT_LIMIT: Final = 2.0  # maximum seconds that the machine's start waits for the resources of the remote

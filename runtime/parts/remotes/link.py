@@ -8,16 +8,15 @@ from typing import Final
 import structlog
 import trio
 
-from rpc.client.credentials import ApiKey
+from rpc.client import ApiKey
 from runtime.engine.apis import base_of
 from runtime.engine.calls.introduction import Introduction
 from runtime.engine.planning import remote_names
 from runtime.engine.planning.node_names import REMOTE
 from runtime.parts.remotes.client import RemoteClient, RemoteSession
 from runtime.parts.remotes.dial import Route
-from schema.document.remotes import Remote
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ErrorKind, MachineError, ResourceName
+from schema.document import Remote
 
 NOT_YET: Final = "not connected yet"
 

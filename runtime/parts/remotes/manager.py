@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.client.target import Target
+from rpc.client import Target
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import REMOTE
@@ -25,9 +25,8 @@ from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
 from runtime.parts.remotes.link import NOT_YET, RemoteLink
 from runtime.parts.remotes.resource import RemoteAttributes, RemoteResource
-from schema.document.machine import MachineDocument
-from schema.document.remotes import Remote
-from schema.errors import MachineError
+from schema import MachineError
+from schema.document import MachineDocument, Remote
 
 MODEL: Final = "remote"  # model in the status of a remote's resources
 RESTART: Final = Restart(intensity=1_000_000, max_delay=10.0)

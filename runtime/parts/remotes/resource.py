@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from nursery_graph import current_node
-from rpc.api.client import ApiClient
+from rpc.api import ApiClient
 from runtime.engine.proxy import Proxied
 from runtime.engine.resource import Attributes, Started
 

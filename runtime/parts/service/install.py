@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from schema.errors import ErrorKind, MachineError
-from uplink.cached import replace_file
+from schema import ErrorKind, MachineError
+from uplink import replace_file
 from uplink.releases import MAX_HEADER, SERVER, read_header
 
 MARK: Final = "# Written by machine-server -install."

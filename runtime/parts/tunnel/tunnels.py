@@ -9,10 +9,9 @@ from typing import Final
 
 import trio
 
-from schema.document.network import TunnelEndpoint
-from schema.durations import format_duration
-from schema.errors import ErrorKind, MachineError
-from support.side_tasks import SideTask, side_task
+from schema import ErrorKind, MachineError, format_duration
+from schema.document import TunnelEndpoint
+from support import SideTask, side_task
 
 CHUNK: Final = 32 * 1024  # bytes in one message of the reply; reference value
 TUNNELS_LIMIT: Final = 64  # open at the same time; each uses one of about 1,000 file descriptors of the process

@@ -9,14 +9,14 @@ from typing import Any, Final
 import structlog
 import trio
 
-from rpc.peers.port import Sound, SoundTrack
+from rpc.peers import Sound, SoundTrack
 from runtime.engine.components.media.audio import AudioInfo
 from runtime.engine.components.media.audio_in import AudioIn
 from runtime.engine.roster import Roster
 from runtime.parts.video.retry import Retries
 from runtime.parts.video.sounds import codec_of, sound_of
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 CAPTURE_LIMIT: Final = 5.0  # seconds for the properties, and for each chunk
 

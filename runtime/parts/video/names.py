@@ -7,9 +7,8 @@ from typing import Final
 from runtime.engine.components.media.audio_in import AudioIn
 from runtime.engine.components.media.camera import Camera
 from runtime.engine.roster import Roster
-from schema.decoding.report import did_you_mean
-from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ErrorKind, MachineError, ResourceName
+from schema.decoding import did_you_mean
 
 COLON: Final = "+"
 """In place of the colons in the names of remotes' resources, which session descriptions cannot contain."""

@@ -15,11 +15,11 @@ from nursery_graph import Node
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.video.names import is_sound
-from schema.document.machine import MachineDocument
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.document import MachineDocument
 
 if TYPE_CHECKING:
-    from rpc.peers.port import Channel, PeerConnection
+    from rpc.peers import Channel, PeerConnection
     from runtime.parts.video.microphone import MicrophoneSource
     from runtime.parts.video.pictures import Size
     from runtime.parts.video.source import CameraSource
@@ -49,7 +49,7 @@ class Video:
 
         At the end of the context, the connection has no viewers any more, and the channel is closed.
         """
-        from rpc.peers.media.negotiation import Negotiator
+        from rpc.peers import Negotiator
         from runtime.parts.video.streams import Streams
 
         negotiator = Negotiator(peer, channel)
@@ -112,7 +112,7 @@ class Video:
     async def sizes(self, camera: str) -> list[Size]:
         """Return the sizes to offer for a camera's stream; takes a picture if it has no viewers."""
         from runtime.parts.video import pictures, source
-        from support.worker import Worker
+        from support import Worker
 
         shown = self.sources.get(camera)
         if isinstance(shown, source.CameraSource) and shown.taken is not None:

@@ -6,8 +6,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rpc.peers.port import VideoFrame
-from schema.errors import ErrorKind, MachineError
+from rpc.peers import VideoFrame
+from schema import ErrorKind, MachineError
 from support.media import pictures
 
 if TYPE_CHECKING:

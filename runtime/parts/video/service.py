@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rpc.api.server.target import CallInfo
+from rpc.api import CallInfo
 from runtime.engine.roster import Roster
 from runtime.parts.video.names import camera_of, stream_names
 from runtime.parts.video.streams import Streams
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)

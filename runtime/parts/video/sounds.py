@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from rpc.peers.port import SOUND_CHANNELS, SOUND_RATES, Sound
+from rpc.peers import SOUND_CHANNELS, SOUND_RATES, Sound
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MAX_CHUNK: Final = 4 << 20  # bytes; five seconds of the largest format
 

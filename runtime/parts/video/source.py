@@ -10,13 +10,13 @@ from typing import Final
 import structlog
 import trio
 
-from rpc.peers.port import VideoFrame, VideoTrack
+from rpc.peers import VideoFrame, VideoTrack
 from runtime.engine.components.media.camera import Camera, Images
 from runtime.engine.roster import Roster
 from runtime.parts.video.pictures import Converted, Size, convert, notice
 from runtime.parts.video.retry import Retries
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker
 
 RATE: Final = 15.0  # frames per second; fewer if the camera is slower
 CAPTURE_LIMIT: Final = 5.0  # seconds for a picture

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from rpc.peers.media.negotiation import Negotiator
-from rpc.peers.port import PeerConnection, SoundTrack, VideoTrack
+from rpc.peers import Negotiator, PeerConnection, SoundTrack, VideoTrack
 from runtime.engine.roster import Roster
 from runtime.parts.video.names import is_sound, source_of, stream_of
-from schema.errors import ErrorKind, MachineError
-from support.rate import Bucket
+from schema import ErrorKind, MachineError
+from support import Bucket
 
 if TYPE_CHECKING:
     from runtime.parts.video.pictures import Size

@@ -13,11 +13,10 @@ import trio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rpc.pages.arrangement import SIZE, arrangement_of
+from rpc.pages import SIZE, arrangement_of
 from runtime.parts.web.forgery import check_origin
-from schema.errors import ErrorKind, MachineError
-from support import private
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from support import Worker, private
 
 FILE: Final = "cards.json"
 

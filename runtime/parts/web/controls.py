@@ -13,10 +13,10 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from rpc.pages.headers import STATUS, wants_json
+from rpc.pages import STATUS, wants_json
 from runtime.engine.views.source import Source
 from runtime.parts.web.forgery import Forgery
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text import words
 
 MAX_FORM: Final = 1 << 20  # bytes; arguments of a call are small

@@ -10,9 +10,9 @@ import trio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from rpc.access.addresses import allowed_host
+from rpc.access import allowed_host
 from runtime.parts.web.forgery import is_loopback
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from nursery_graph import Graph

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 COOKIE: Final = "machine_page"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from rpc.network.network_interfaces import interfaces
+from rpc.network import interfaces
 from runtime.engine.views.status import MachineState, MachineStatus
 from runtime.parts.web.forgery import is_loopback
 

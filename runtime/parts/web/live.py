@@ -15,8 +15,7 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket
 
-from rpc.pages.closing import DISCONNECTED, close_reason
-from rpc.pages.patches import Patcher, Piece
+from rpc.pages import DISCONNECTED, Patcher, Piece, close_reason
 from runtime.engine.views.readings import Shared
 from runtime.engine.views.source import Source
 from runtime.engine.views.status import MachineStatus
@@ -24,8 +23,8 @@ from runtime.parts.web import pieces
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.logview import SHOWN, Filter, newest
 from runtime.parts.web.render import Renderer
-from schema.errors import MachineError
-from support.concurrency import ungrouped
+from schema import MachineError
+from support import ungrouped
 
 FRAME: Final = 0.1  # seconds between two patches of a page; faster ones would be invisible but cost rendering
 REFUSED: Final = 4403  # close code for pages without permission; private use, like HTTP's 403

@@ -17,16 +17,15 @@ import msgspec
 import trio
 from starlette.websockets import WebSocket
 
-from rpc.pages.closing import DISCONNECTED, close_reason
+from rpc.pages import DISCONNECTED, close_reason
 from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.live import FRAME, REFUSED
 from runtime.parts.web.logview import Filter
-from schema.decoding.regex import Pattern, PatternError
-from schema.durations import parse_duration
-from schema.errors import ConfigError, ErrorKind, MachineError
+from schema import ConfigError, ErrorKind, MachineError, parse_duration
+from schema.decoding import Pattern, PatternError
+from telemetry.logs import compile_pattern, pattern_matches
 from telemetry.logs.logger_names import subjects
-from telemetry.logs.rules import compile_pattern, pattern_matches
 
 INVALID: Final = 4400  # close code for invalid parameters; private use, like HTTP's 400
 AT_ONCE: Final = 500  # maximum lines in a message, so that a slow reader soon has something to show

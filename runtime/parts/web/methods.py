@@ -9,10 +9,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rpc.api.descriptions import ArgumentInfo, MethodInfo, describe
+from rpc.api import ArgumentInfo, MethodInfo, describe
 from runtime.engine.apis import base_of
 from runtime.engine.views.source import Field, Method
-from schema.names import API
+from schema import API
 
 UNITS: Final[Mapping[str, str]] = {
     "degs_per_sec": "°/s",

@@ -18,12 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
-from rpc.access.guard import METRICS_PATH
-from rpc.access.login import TOKEN_PATH, LoginTexts
-from rpc.pages.assets import Assets
-from rpc.pages.compression import Compress
-from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
-from rpc.pages.plotting import STATISTICS, plot_props
+from rpc.access import METRICS_PATH, TOKEN_PATH, LoginTexts
+from rpc.pages import STATISTICS, STATUS, TITLES, Assets, Compress, Protect, plot_props, wants_json, wants_page
 from runtime.engine.views.source import LEVELS, Source
 from runtime.engine.views.status import MachineStatus
 from runtime.parts.web import health, pieces
@@ -34,7 +30,7 @@ from runtime.parts.web.live import Live
 from runtime.parts.web.logs import LogStream
 from runtime.parts.web.logview import Filter, newest
 from runtime.parts.web.render import STATIC, Renderer
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 from support.text import words
 
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rpc.pages.graph_drawing import MISSING, Drawing, Vertex, full_name, structure
-from rpc.pages.graph_drawing import drawing as drawn
-from rpc.pages.patches import Piece
+from rpc.pages import MISSING, Drawing, Piece, Vertex, full_name, structure
+from rpc.pages import drawing as drawn
 from runtime.engine.views.health import health_word, is_failing
 from runtime.engine.views.status import MachineStatus, NodeView, ResourceStatus
 from support.text import words

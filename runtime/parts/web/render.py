@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from rpc.pages.assets import Assets, template_compilers, template_environment
+from rpc.pages import Assets, template_compilers, template_environment
 from runtime.engine.views.health import health_word
 
 STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")

@@ -13,14 +13,14 @@ import trio
 from nursery_graph import Node
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, SESSIONS
-from schema.document.machine import MachineDocument
-from schema.errors import ErrorKind, MachineError
-from support.worker import Worker
+from schema import ErrorKind, MachineError
+from schema.document import MachineDocument
+from support import Worker
 
 if TYPE_CHECKING:
-    from rpc.carrier import Identity
-    from rpc.datachannel.clients import Clients, Door
-    from rpc.peers.port import Channel, PeerConnection
+    from rpc import Identity
+    from rpc.datachannel import Clients, Door
+    from rpc.peers import Channel, PeerConnection
 
 NODE: Final = f"{INTERNAL}webrtc"
 

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rpc.pages.scrape import exposed
+from rpc.pages import exposed
 from runtime.engine.home_folder import home
 from runtime.engine.metrics.prometheus import families
 from runtime.parts.web.arranging import Arranging
@@ -18,8 +18,8 @@ from runtime.parts.web.debug import Process, answer
 from runtime.parts.web.pages import build
 from runtime.server.machine import Machine
 from runtime.server.pages.view import MachineSource
-from support.worker import Worker
-from telemetry.metrics.loop import loop_passes
+from support import Worker
+from telemetry.metrics import loop_passes
 
 FOLDER: Final = "pages"  # below the home of machine-server
 LOCAL: Final = "local"  # instead of the id of a part, without a cloud

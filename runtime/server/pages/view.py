@@ -7,10 +7,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from rpc.api.arguments import parse_arguments
-from rpc.api.client import ApiClient
-from rpc.api.memory import MemoryChannel
-from rpc.api.server.router import ApiRouter
+from rpc.api import ApiClient, ApiRouter, MemoryChannel, parse_arguments
 from runtime.engine.apis import BASES, base_of
 from runtime.engine.calls.dispatch import Dispatch
 from runtime.engine.calls.stop import stop_all
@@ -19,10 +16,8 @@ from runtime.engine.views.source import LogEntry, Method, Picture
 from runtime.engine.views.status import MachineStatus
 from runtime.parts.web.methods import methods_of
 from runtime.server.machine import Machine
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import ResourceName
-from schema.secrets import masked
-from telemetry.logs.entry import Entry, fields_json
+from schema import ConfigError, ErrorKind, MachineError, ResourceName, masked
+from telemetry.logs import Entry, fields_json
 
 RESOURCE_LOGGER: Final = "rdk.resource_manager."  # prefix of the loggers of resources
 

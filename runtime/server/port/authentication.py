@@ -11,9 +11,8 @@ from typing import Final
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import Authenticator
-from rpc.access.credential_types import LOCATION_SECRET
-from rpc.carrier import Identity, Peer
+from rpc import Identity, Peer
+from rpc.access import LOCATION_SECRET, Authenticator
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 

@@ -12,15 +12,13 @@ from grpclib.exceptions import GRPCError
 from runtime.engine.calls.introduction import Introduction, reachable, this_computer
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
-from schema.document.auth import API_KEY
-from schema.document.machine import MachineDocument
+from schema.document import API_KEY, MachineDocument
 
 if TYPE_CHECKING:
     from grpclib.const import Handler
 
-    from rpc.access.auth import Authenticator, Credential
-    from rpc.carrier import Identity
-    from rpc.server_call import ServerCall
+    from rpc import Identity, ServerCall
+    from rpc.access import Authenticator, Credential
 
 
 GUARDED: Final = frozenset(
@@ -98,7 +96,7 @@ class Gate:
         token = self.authenticator.token_for(caller) if facts is not None and self.enabled else None
         if facts is None or token is None:
             return None
-        from rpc.network.network_interfaces import outward
+        from rpc.network import outward
 
         addresses = reachable(endpoint.addresses, outward())
         return Introduction(addresses=addresses, certificate=facts.fingerprint, token=token, computer=this_computer())
@@ -108,8 +106,7 @@ class Gate:
         secrets, main = _location_secrets(document), document.cloud.main_part if document.cloud is not None else None
         if not document.auth.handlers and not secrets and main is None:
             return []
-        from rpc.access.auth import Credential, credentials_of
-        from rpc.access.credential_types import LOCATION_SECRET, PART_SECRET
+        from rpc.access import LOCATION_SECRET, PART_SECRET, Credential, credentials_of
         from runtime.server.port.authentication import LOCATION
 
         handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]

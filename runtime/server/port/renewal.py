@@ -6,8 +6,8 @@ from pathlib import Path
 
 import structlog
 
-from rpc.network.tls import ServerTls, TlsError
-from support.watched import follow_files
+from rpc.network import ServerTls, TlsError
+from support import follow_files
 
 
 async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:

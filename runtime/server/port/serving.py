@@ -13,16 +13,11 @@ import trio
 from grpclib.const import Handler
 
 from nursery_graph import Node, Restart
-from rpc.access.origins import Origins
-from rpc.api.own import SERIES
-from rpc.api.server.router import ApiRouter
-from rpc.api.server.target import Target
-from rpc.call import ServerCore
-from rpc.limits import Limits
-from rpc.network.descriptors import connections
-from rpc.network.listeners import names_of, only_loopback, open_listeners
-from rpc.server.port import serve
-from rpc.server.standard import StandardServices, http_and_json, load_services
+from rpc import Limits, ServerCore
+from rpc.access import Origins
+from rpc.api import SERIES, ApiRouter, Target
+from rpc.network import connections, names_of, only_loopback, open_listeners
+from rpc.server import StandardServices, http_and_json, load_services, serve
 from runtime.engine.apis import BASES
 from runtime.engine.calls.dispatch import REQUESTS_LIMIT, Dispatch
 from runtime.engine.options import Options
@@ -32,9 +27,8 @@ from runtime.server.machine import Machine
 from runtime.server.port.gate import GUARDED, Gate
 from runtime.server.port.signalling import PREFIX, LocalSignalling
 from runtime.server.port.statistics import series_handler
-from schema.document.machine import MachineDocument
-from schema.document.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
-from support.worker import Worker
+from schema.document import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, MachineDocument, Network
+from support import Worker
 
 ROBOT_SERVICE: Final = "viam.robot.v1.RobotService"
 STREAM_SERVICE: Final = "proto.stream.v1.StreamService"
@@ -45,7 +39,7 @@ SERVICES: Final = {
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
-    from rpc.network.tls import CertificateContext, InMemoryTls
+    from rpc.network import CertificateContext, InMemoryTls
 
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -233,7 +227,7 @@ class Serving:
         """Return the web pages with access control; they are loaded with the first request."""
 
         def load() -> Callable[[], ASGIApp]:
-            from rpc.access.guard import Guard
+            from rpc.access import Guard
             from runtime.parts.web.pages import LOGIN_TEXTS, PUBLIC
             from runtime.parts.web.render import compile_pages
             from runtime.server.pages.app import app
@@ -283,7 +277,7 @@ class Listening:
                 task_status.started(addresses)
                 nursery.start_soon(self._follow, exposure, loopback)
                 if tls is not None and tls is not self._cloud_tls:
-                    from rpc.network.tls import ServerTls
+                    from rpc.network import ServerTls
                     from runtime.server.port.renewal import renew
 
                     assert isinstance(tls, ServerTls)
@@ -324,7 +318,7 @@ def server_tls(network: Network, options: Options, cloud_tls: InMemoryTls | None
         return None
     if not network.tls_cert_file:
         return cloud_tls
-    from rpc.network.tls import ServerTls
+    from rpc.network import ServerTls
 
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
 

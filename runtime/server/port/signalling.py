@@ -14,15 +14,13 @@ import trio
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
+from rpc import Identity, Limits, ServerCore
 from rpc.api import messages
-from rpc.call import ServerCore
-from rpc.carrier import Identity
-from rpc.limits import Limits
-from rpc.peers.intake import MAX_CANDIDATES, MAX_SDP
-from schema.errors import MachineError
+from rpc.peers import MAX_CANDIDATES, MAX_SDP
+from schema import MachineError
 
 if TYPE_CHECKING:
-    from rpc.call import Router
+    from rpc import Router
     from runtime.engine.part import Part
     from runtime.parts.webrtc.part import WebRtc
     from runtime.server.port.gate import Gate

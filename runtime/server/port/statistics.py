@@ -10,7 +10,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from msgspec import Meta, Struct
 
-from rpc.api.own import MAX_REQUEST, Raw
+from rpc.api import MAX_REQUEST, Raw
 
 MOST: Final = 1 << 53  # milliseconds: numbers of JSON are exact up to here
 

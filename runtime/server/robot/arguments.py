@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from schema.secrets import masked, shortened
+from schema import masked, shortened
 from support.text.words import plain
 
 TEXT: Final = 200  # maximum number of characters shown of a text

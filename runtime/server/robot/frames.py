@@ -12,8 +12,7 @@ from runtime.engine.views import messages as m
 from runtime.server.machine import Machine
 from runtime.server.robot.joints import links_of, poses_of
 from runtime.server.robot.pcd import transformed
-from schema.frames import WORLD
-from schema.geometry import PoseInFrame
+from schema import WORLD, PoseInFrame
 
 
 class FrameRpcs:

@@ -18,9 +18,8 @@ from runtime.engine.geometry.forward import model_of, output
 from runtime.engine.geometry.frames import Part
 from runtime.engine.resource import Resource
 from runtime.engine.roster import Roster
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose
-from support.concurrency import gather
+from schema import ErrorKind, MachineError, Pose
+from support import gather
 
 KINEMATICS_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
 

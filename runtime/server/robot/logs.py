@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from runtime.engine.views.messages import LogEntry
-from schema.document.log import LEVELS, parse_level
-from schema.errors import ConfigError
+from schema import ConfigError
+from schema.document import LEVELS, parse_level
+from telemetry.logs import MAX_MESSAGE, REVEALED
 from telemetry.logs.logger_names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
-from telemetry.logs.loggers import MAX_MESSAGE, REVEALED
 
 if TYPE_CHECKING:
     from runtime.engine.planning.reconfigure import PlannedResource

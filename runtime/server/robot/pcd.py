@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from runtime.engine.geometry.frames import compose
-from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose
+from schema import ErrorKind, MachineError, Pose
 
 CHUNK: Final = 2048  # points transformed per step, which takes about a millisecond
 MM: Final = 1000.0  # per metre

@@ -11,9 +11,8 @@ import msgspec
 import structlog
 import trio
 
-from rpc.api.server.target import CallInfo
-from rpc.api.table import APIS
-from rpc.carrier import Farewell, Identity
+from rpc import Farewell, Identity
+from rpc.api import APIS, CallInfo
 from runtime.engine.calls import introduction
 from runtime.engine.calls.dispatch import owner_of
 from runtime.engine.calls.introduction import Introduction
@@ -31,9 +30,8 @@ from runtime.server.machine import Machine
 from runtime.server.robot.arguments import shown_arguments
 from runtime.server.robot.frames import FrameRpcs
 from runtime.server.robot.logs import forward
-from schema.errors import ErrorKind, MachineError
-from schema.names import API, INTERNAL_NAMESPACE
-from support.program_version import version
+from schema import API, INTERNAL_NAMESPACE, ErrorKind, MachineError
+from support import version
 from telemetry.logs.logger_names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"

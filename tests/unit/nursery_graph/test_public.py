@@ -25,7 +25,9 @@ PUBLIC = {
     "Snapshot",
     "State",
     "Transition",
+    "back_off",
     "current_node",
+    "cyclic_groups",
     "process_group",
     "supervise",
 }

@@ -27,5 +27,6 @@ def test_the_lines_have_all_figures() -> None:
         "folders with more than 15 files: 0; with more than 12: 0",
         "largest folders: a 3, b 3",
         "import cycles: 1, with 2 modules",
+        "modules imported from other packages: 3 (a 2, b 1)",
         "largest hub: a.hub, imported by 2 and importing 2 modules",
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cloud.domain.data.segments.columns import KEYS, WHOLE, Columns, Kind, Row
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 GROUP: Final = 5000  # rows of a row group, which are read together
 Position = tuple[int, int]

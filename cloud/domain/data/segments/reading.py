@@ -26,7 +26,7 @@ from cloud.domain.data.segments.sealing import Run, Transactions, missing_file
 from cloud.domain.data.sources import Source, by_numbers, tags_of
 from cloud.store.sql import Sql, Value
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 ScopeOf = Callable[[Sql], Scope]
 """Function that returns what a caller may access, in the transaction that reads it."""

@@ -22,7 +22,7 @@ from cloud.domain.data.segments.parquet import written
 from cloud.domain.data.sources import chunks
 from cloud.store.sql import Sql
 from cloud.values.times import Clock, stored
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MOST: Final = 20_000  # readings of a segment: deleting their rows is one transaction
 CHARACTERS: Final = 8_000_000  # of their JSON, which is in memory

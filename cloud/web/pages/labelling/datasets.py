@@ -17,8 +17,8 @@ from cloud.services.data.datasets import DatasetService
 from cloud.services.labelling.labelling import LabellingService, Listed
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from cloud.web.views.labelling_view import PROGRESS, PictureQuery, choices, labels_json, suspicion_text
-from rpc.pages.headers import wants_json
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import wants_json
+from schema import ErrorKind, MachineError
 
 LISTED: Final = 100  # datasets per page
 PAGE: Final = 60  # pictures: full rows with 2, 3, 4, 5 or 6 columns

@@ -17,7 +17,7 @@ from cloud.web.views.agent_view import agent_view
 from cloud.web.views.connect import ID, KEY, Target, first_sensor, snippets
 from cloud.web.views.machine_view import view
 from cloud.web.views.setup import address_of
-from schema.errors import MachineError
+from schema import MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -16,9 +16,9 @@ from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.limits import FORM
 from cloud.web.common.site import author_of, body_of, render, status_of
-from rpc.access.login import TOKEN_PATH
-from rpc.pages.arrangement import arrangement_of
-from schema.errors import MachineError
+from rpc.access import TOKEN_PATH
+from rpc.pages import arrangement_of
+from schema import MachineError
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -16,7 +16,7 @@ from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.fleet import FleetService
 from cloud.values.limits import FORM
 from cloud.web.common.site import author_of, body_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 JPEG: Final = b"\xff\xd8\xff"  # the first bytes of a JPEG file: ISO/IEC 10918-1, B.1.1.3
 

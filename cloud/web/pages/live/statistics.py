@@ -16,8 +16,8 @@ from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.statistics import statistics
 from cloud.web.common.site import author_of, render, status_of
 from cloud.web.views.log_view import time_of
-from rpc.pages.plotting import STATISTICS, plot_props
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import STATISTICS, plot_props
+from schema import ErrorKind, MachineError
 
 HOUR: Final = 3_600_000  # milliseconds
 

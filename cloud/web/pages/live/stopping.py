@@ -12,8 +12,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.stopping import stop_all
 from cloud.web.common.site import author_of, render, status_of
-from rpc.pages.headers import wants_json
-from schema.errors import MachineError
+from rpc.pages import wants_json
+from schema import MachineError
 from support.text.words import capitalize_first, took
 
 

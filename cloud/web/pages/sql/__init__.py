@@ -29,8 +29,8 @@ from cloud.values.limits import SQL_FORM
 from cloud.web.common.site import author_of, body_of, fields, render, status_of
 from cloud.web.pages.sql import saved
 from cloud.web.pages.sql.answers import StreamedAnswer, as_json, error_of
-from schema.errors import ErrorKind, MachineError
-from schema.spreadsheet import harmless_cell
+from schema import ErrorKind, MachineError
+from support.text import harmless_cell
 
 SHOWN: Final = 500  # rows of the page; a file has all
 EMBEDDED: Final = 256 * 1024  # bytes of rows that the page has for its script, which asks for larger answers itself

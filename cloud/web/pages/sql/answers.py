@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from cloud.domain.queries.bson import decode
 from cloud.domain.queries.query import QueryAnswer, QueryError, QueryStage
 from cloud.services.data.data import DataService
-from schema.errors import MachineError
+from schema import MachineError
 
 MOST: Final = 4 * 1024 * 1024  # bytes of rows that are sent to the page; a file has all
 LINE_LIMIT: Final = 10.0  # seconds

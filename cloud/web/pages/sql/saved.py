@@ -16,8 +16,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
 from cloud.values.limits import SQL_FORM
 from cloud.web.common.site import author_of, fields, redirect, text_of
-from rpc.pages.headers import wants_json
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import wants_json
+from schema import ErrorKind, MachineError
 
 Action = Callable[[DataService, SavedQuery, FormData], Awaitable[str]]
 

@@ -24,8 +24,8 @@ from cloud.values.author import Author
 from cloud.web.common.live import LivePage, live, news_of
 from cloud.web.common.site import author_of, offload, redirect, render, render_macro
 from cloud.web.views import training_view as views
-from rpc.pages.patches import Patcher, Piece
-from schema.errors import ErrorKind, MachineError
+from rpc.pages import Patcher, Piece
+from schema import ErrorKind, MachineError
 
 PAGE: Final = 50  # jobs per page
 PAUSE: Final = 0.5  # seconds between two updates of the page of a job

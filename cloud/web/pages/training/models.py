@@ -15,7 +15,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.services.training.training_pages import TrainingPageService
 from cloud.web.common.site import author_of, fields, render, text_of
 from cloud.web.views import training_view as views
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 MACHINES: Final = 500  # parts to choose from
 

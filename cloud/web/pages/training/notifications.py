@@ -11,7 +11,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.training.following import TrainingService
 from cloud.services.training.training_messages import TrainingNotification
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PATH = "/training/notifications"
 

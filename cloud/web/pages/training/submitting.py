@@ -18,8 +18,8 @@ from cloud.services.training.training_pages import TrainingPageService
 from cloud.values.names import slug
 from cloud.web.common.site import author_of, fields, redirect, render, status_of
 from cloud.web.views.training_view import TYPES
-from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import MIN_EXAMPLES, ModelType, shortfalls_of
+from schema import ErrorKind, MachineError
+from training.jobs import MIN_EXAMPLES, ModelType, shortfalls_of
 
 NAMED: Final = 60  # characters of a suggested name
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from runtime.engine.resource import Component, Extra
-from schema.names import API
+from schema import API
 
 EVENTS: tuple[str, ...] = (
     "AllEvents",  # only to subscribe

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.resource import Component, Extra
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.resource import Component, Extra
-from schema.names import API
+from schema import API
 
 
 class AudioOut(Component):

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from runtime.engine.resource import Component, Extra
-from schema.geometry import Orientation, Vector3
-from schema.names import API
+from schema import API, Orientation, Vector3
 
 
 @dataclass(frozen=True, slots=True)

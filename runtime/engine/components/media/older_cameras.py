@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from rpc.api.client import ApiClient
+from rpc.api import ApiClient
 from runtime.engine.components.media.camera import Camera, Image, Images, PointCloud
 from runtime.engine.components.media.image_format import mime_type
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _GET_IMAGE: Final = "/viam.component.camera.v1.CameraService/GetImage"
 _RAISED: Final = "NotImplementedError - "  # how the official Python SDK reports a method that raises it

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from runtime.engine.components.motion.kinematics import Kinematics, Mesh
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.geometry import Pose
-from schema.names import API
+from schema import API, Pose
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.geometry import Vector3
-from schema.names import API
+from schema import API, Vector3
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.names import API
+from schema import API
 
 
 class Gantry(Actuator, Component):

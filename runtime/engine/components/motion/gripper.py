@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from schema.geometry import Geometry, Orientation, Vector3
+from schema import Geometry, Orientation, Vector3
 
 
 class KinematicsFormat(IntEnum):

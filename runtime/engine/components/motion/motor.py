@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from runtime.engine.resource import Actuator, Component, Extra
-from schema.names import API
+from schema import API
 
 
 class Servo(Actuator, Component):

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from runtime.engine.resource import Component, Extra
-from schema.names import API
+from schema import API
 
 
 class PositionType(IntEnum):

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra
-from schema.geometry import GeoPoint, Orientation, Vector3
-from schema.names import API
+from schema import API, GeoPoint, Orientation, Vector3
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from runtime.engine.resource import Component, Extra
-from schema.geometry import PoseInFrame
-from schema.names import API
+from schema import API, PoseInFrame
 
 
 class PoseTracker(Component):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra, Unsupported
-from schema.names import API
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)

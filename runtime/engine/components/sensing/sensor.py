@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from runtime.engine.resource import Component, Extra, Value
-from schema.names import API
+from schema import API
 
 
 class Sensor(Component):

@@ -9,9 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from catalogue.chips.common.device import I2cAttributes
+from hal import HalError, Registers
 from hal.chips.chip import Chip
-from hal.errors import HalError
-from hal.registers import Registers
 from runtime.engine.resource import Context, Resource, Started
 
 RELEASE_LIMIT: Final = 2.0  # seconds to switch off the outputs of a chip when its driver stops

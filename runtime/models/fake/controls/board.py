@@ -10,13 +10,12 @@ from typing import ClassVar, TypeVar
 import trio
 
 from catalogue.fake.controls.board import _SPANS, Analog, FakeBoardConfig
-from hal.sim.bench.board import COUNTS, VOLTS, SimAnalog, SimBoard
-from hal.sim.gpio.pins import EdgeCounter, first_edge
+from hal.sim import COUNTS, VOLTS, EdgeCounter, SimAnalog, SimBoard, first_edge
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import check_finite
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 T = TypeVar("T")
 

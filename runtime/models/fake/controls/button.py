@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from hal.sim.bench.axes import SimControl
+from hal.sim import SimControl
 from runtime.engine.components.controls.button import Button
 from runtime.engine.resource import Extra, Started
 from runtime.models.fake.simulated import SimulatedResource

@@ -13,7 +13,7 @@ from catalogue.fake.controls.input_controller import FakeInputControllerConfig
 from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.engine.resource import Attributes, Context, Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 EVENT_BUFFER: Final = 64  # events buffered for a slow listener; further ones are dropped
 CHANGES: Final = ("ButtonPress", "ButtonRelease")

@@ -7,11 +7,11 @@ from typing import ClassVar
 import trio
 
 from catalogue.fake.controls.switch import FakeSwitchConfig
-from hal.sim.bench.axes import SimControl
+from hal.sim import SimControl
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class FakeSwitch(SimulatedResource, Switch):

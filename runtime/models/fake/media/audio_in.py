@@ -14,7 +14,7 @@ from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from runtime.engine.resource import Attributes, Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CODEC: Final = "pcm16"
 CHUNK: Final = 0.1  # seconds of audio in each response

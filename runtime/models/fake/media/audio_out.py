@@ -9,7 +9,7 @@ from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_out import AudioOut
 from runtime.engine.resource import Context, Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SAMPLE_BYTES: Final = {"pcm16": 2, "pcm32": 4, "pcm32_float": 4}
 RATE: Final = 16000  # Hz

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from catalogue.fake.media.camera import FakeCameraConfig
-from hal.sim.bench.picture import render_bench
+from hal.sim import render_bench
 from runtime.engine.components.media.camera import (
     Camera,
     CameraProperties,
@@ -22,7 +22,7 @@ from runtime.engine.components.media.camera import (
 )
 from runtime.engine.resource import Attributes, Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SOURCE: Final = "color"
 PCD: Final = "pointcloud/pcd"

@@ -18,8 +18,7 @@ from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
 from runtime.models.motion import check_finite
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
+from schema import ConfigError, ErrorKind, Geometry, MachineError, Pose, RectangularPrism, Vector3
 
 SPEED: Final = 90.0  # highest speed of every joint, degrees (or mm) per second
 HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: a bent pose, from which it can move in every direction

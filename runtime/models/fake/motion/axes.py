@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import trio
 
-from hal.sim.bench.axes import SimAxes
+from hal.sim import SimAxes
 from runtime.engine.resource import Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 
 class MovingAxes(SimulatedResource):

@@ -10,15 +10,14 @@ import trio
 
 from catalogue.fake.motion.base import FakeBaseConfig
 from catalogue.fake.motion.motor import FakeMotorConfig
-from hal.sim.bench.base import SimBase
-from hal.sim.bench.motor import SimMotor
+from hal.sim import SimBase, SimMotor
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.resource import Attributes, Context, Started
 from runtime.models.fake.motion.motor import FakeMotor
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import run_shielded
 from runtime.models.wheels.wheeled import WheeledBase
-from schema.names import ResourceName
+from schema import ResourceName
 
 OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
 

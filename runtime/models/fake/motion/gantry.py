@@ -12,7 +12,7 @@ from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 SPEED: Final = 100.0  # mm per second, unless the call specifies speeds
 

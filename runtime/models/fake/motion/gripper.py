@@ -12,7 +12,7 @@ from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
-from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
+from schema import Geometry, Pose, RectangularPrism, Vector3
 
 SPEED: Final = 100.0  # mm per second
 JAW: Final = ("jaw",)

@@ -8,16 +8,14 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.fake.motion.motor import FakeMotorConfig, Pins
-from hal.sim.bench.board import SimBoard
-from hal.sim.bench.encoder import SimEncoder
-from hal.sim.bench.motor import MotorPins, SimMotor
+from hal.sim import MotorPins, SimBoard, SimEncoder, SimMotor
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import Encoder, PositionType
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion, check_finite
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 DEFAULT_MAX_RPM: Final = 100.0
 MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes

@@ -7,7 +7,7 @@ from typing import ClassVar
 import trio
 
 from catalogue.fake.sensing.encoder import FakeEncoderConfig
-from hal.sim.bench.encoder import SimEncoder
+from hal.sim import SimEncoder
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported

@@ -6,11 +6,11 @@ import math
 from typing import ClassVar, Final
 
 from catalogue.fake.sensing.movement_sensor import FakeMovementSensorConfig
-from hal.sim.bench.base import SimBase
+from hal.sim import SimBase
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.geometry import GeoPoint, Orientation, Vector3
+from schema import GeoPoint, Orientation, Vector3
 
 # The values that clients expect of a fake movement sensor.
 HOME: Final = GeoPosition(GeoPoint(40.7, -73.98), 50.5)

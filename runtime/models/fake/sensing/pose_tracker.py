@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hal.sim.bench.base import SimBase
+from hal.sim import SimBase
 from runtime.engine.components.sensing.pose_tracker import PoseTracker
 from runtime.engine.resource import Extra
 from runtime.models.fake.simulated import SimulatedResource
-from schema.geometry import Pose, PoseInFrame
+from schema import Pose, PoseInFrame
 
 RADIUS: Final = 500.0  # mm
 PERIOD: Final = 10.0  # seconds

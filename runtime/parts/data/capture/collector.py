@@ -10,15 +10,15 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.hardware import Hardware
-from rpc.api.convert.fit import FitError
+from hal import Hardware
+from rpc.api import FitError
 from runtime.engine.host import ResourceHost
 from runtime.parts.data.files.encode import Encode, Times, encoder
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.files.store import Store
 from runtime.parts.data.files.writer import Writer
 from runtime.parts.data.methods import Method
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 CALL_LIMIT: Final = 600.0  # seconds for one reading, as for calls of clients
 CLOSE_LIMIT: Final = 5.0  # seconds for writing the last readings when capture ends

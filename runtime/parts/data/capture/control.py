@@ -15,9 +15,8 @@ from typing import Any, Final
 from runtime.parts.data.capture.settings import ConfiguredCapture
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.methods import find
-from schema.decoding.report import did_you_mean
-from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.names import ResourceName
+from schema import ConfigError, ErrorKind, MachineError, ResourceName
+from schema.decoding import did_you_mean
 
 PERIOD: Final = 0.1  # seconds between readings of the sensor; published
 PATH: Final = "capture_control_sensor"

@@ -15,12 +15,9 @@ import msgspec
 from runtime.engine.planning.remote_names import name_here
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.methods import Method, find
-from schema.attributes import decode_attributes
-from schema.decoding.report import join
-from schema.document.machine import MachineDocument
-from schema.document.remotes import Remote
-from schema.errors import ConfigError
-from schema.names import ResourceName
+from schema import ConfigError, ResourceName, decode_attributes
+from schema.decoding import join
+from schema.document import MachineDocument, Remote
 
 TYPES: Final = frozenset({"data_manager", "rdk:service:data_manager"})
 QUEUE: Final = 250  # readings; reference value

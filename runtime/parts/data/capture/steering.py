@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import trio
 
 from catalogue.data.manager import DataManagerConfig
-from hal.hardware import Hardware
+from hal import Hardware
 from nursery_graph import Node, Restart
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.host import ResourceHost
@@ -22,8 +22,8 @@ from runtime.parts.data.capture.collector import EXTRA
 from runtime.parts.data.capture.control import PERIOD, Override, parse_overrides
 from runtime.parts.data.gate import answered, failed, waiting
 from runtime.parts.data.manager import BuiltinDataManager
-from schema.document.machine import MachineDocument
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
+from schema.document import MachineDocument
 
 CONTROL: Final = f"{INTERNAL}capture-control"
 GATE: Final = f"{INTERNAL}capture-sync"

@@ -31,7 +31,7 @@ class ThreadDisk:
     """A Disk with a thread."""
 
     def __init__(self, name: str) -> None:
-        from support.worker import Worker
+        from support import Worker
 
         self._worker = Worker(name)
 

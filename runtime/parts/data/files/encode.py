@@ -16,18 +16,22 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from rpc.api import messages
-from rpc.api.client import find_method
-from rpc.api.convert.encode import field_filler, message_fill
-from rpc.api.convert.hints import signature_of
-from rpc.api.convert.values import fill_fields, read_struct, read_value
+from rpc.api import (
+    field_filler,
+    fill_fields,
+    find_method,
+    message_fill,
+    messages,
+    read_struct,
+    read_value,
+    signature_of,
+)
 from runtime.engine.apis import base_of
 from runtime.parts.data.files.frames import framed
 from runtime.parts.data.methods import BETWEEN_KEY, Method
-from schema.data.annotations import Annotation, mended
-from schema.decoding.depth import MAX_DEPTH
-from schema.errors import ErrorKind, MachineError
-from schema.names import API
+from schema import API, ErrorKind, MachineError
+from schema.data import Annotation, mended
+from schema.decoding import MAX_DEPTH
 
 EXTENSIONS: Final[Mapping[str, str]] = {
     "image/jpeg": ".jpeg",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _LONGEST_VARINT = 10  # bytes; protobuf's encoding specification
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 _PERMISSION: Final = "allow the user of machine-server to write there, or set capture_dir to a folder of that user"
 _SPACE: Final = "free some space, or lower disk_usage_deletion_threshold so that old captured files are deleted earlier"

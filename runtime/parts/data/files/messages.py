@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rpc.api import messages
-from rpc.api.convert.values import fill_value, read_value
+from rpc.api import fill_value, messages, read_value
 from runtime.parts.data.files.encode import DAT, EXTENSIONS
 from runtime.parts.data.files.frames import framed
 

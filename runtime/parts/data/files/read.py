@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from rpc.api import messages
 from runtime.parts.data.files.frames import Damaged, frames
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
-from support.foreign.walking import walk
+from support.foreign import walk
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

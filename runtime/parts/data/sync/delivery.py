@@ -17,7 +17,7 @@ from runtime.parts.data.sync import waiting
 from runtime.parts.data.sync.pieces import CaptureReader, Large
 from runtime.parts.data.sync.upload import Uploader
 from runtime.parts.data.sync.waiting import Waiting, shown
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 TAG: Final = "tag="  # a folder with this prefix is a tag of the files in it; published
 DATASET: Final = "dataset="  # likewise for a dataset

@@ -26,7 +26,7 @@ from runtime.parts.data.sync import waiting
 from runtime.parts.data.sync.delivery import Parcel, Sent
 from runtime.parts.data.sync.upload import Busy, Uploader
 from runtime.parts.data.sync.waiting import Waiting, shown
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 FIRST_DELAY: Final = 0.5  # seconds until the next attempt while the cloud accepts nothing; doubled, with jitter
 MAX_DELAY: Final = 60.0  # seconds; reference value

@@ -10,13 +10,12 @@ from google.rpc.error_details_pb2 import RetryInfo
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from rpc.api import messages
-from rpc.api.client import find_method
-from rpc.status import to_machine_error
+from rpc import to_machine_error
+from rpc.api import find_method, messages
 from runtime.parts.data.files.messages import parameters_of
 from runtime.parts.data.methods import DATASETS_KEY
-from schema.errors import ErrorKind, MachineError
-from support.concurrency import unwrap
+from schema import ErrorKind, MachineError
+from support import unwrap
 
 SERVICE: Final = "viam.app.datasync.v1.DataSyncService"
 UNARY: Final = 1024 * 1024  # bytes; larger readings are streamed; reference value

@@ -15,7 +15,7 @@ from typing import Final
 
 from runtime.parts.data.files.files import make_folder
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
-from support.foreign.walking import walk
+from support.foreign import walk
 
 PROGRESS: Final = ".progress"  # suffix of the progress file of a capture file that was acknowledged partly
 NAME_MAX: Final = 255  # bytes of a file's name in Linux

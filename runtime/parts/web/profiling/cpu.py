@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import trio
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 PERIOD: Final = 0.005  # seconds of processor time between samples
 DEEPEST: Final = 200  # innermost frames that are kept of a stack

@@ -44,7 +44,7 @@ def as_dot(snapshot: Snapshot) -> str:
 
 def as_svg(snapshot: Snapshot) -> str:
     """Return an SVG. Dependencies are left of their dependents."""
-    from rpc.pages.graph_layout import BOX_HEIGHT, BOX_WIDTH, layout
+    from rpc.pages import BOX_HEIGHT, BOX_WIDTH, layout
     from support.text.words import short, shorten
 
     plan = layout({name: node.requires | node.uses for name, node in snapshot.nodes.items()})

@@ -7,7 +7,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from schema.errors import ErrorKind, MachineError
+from schema import ErrorKind, MachineError
 
 LINES = 40
 

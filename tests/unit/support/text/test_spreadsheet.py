@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.parts.data.export import csv_cell
-from schema.spreadsheet import harmless_cell
+from support.text.spreadsheet import harmless_cell
 from support.text.terminal import clean
 
 
