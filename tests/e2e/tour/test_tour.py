@@ -38,7 +38,6 @@ async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
         await break_it(page, checkout)
         await hear(page, checkout)
         assert "turned to" in await checkout(". .venv/bin/activate; . .run/env; " + spoken(step(6), "python examples"))
-        compile(blocks(step(6), "python")[0], "README.md", "exec")
         await page.goto("about:blank")  # the page would report that the server does not answer
         await started.interrupt()
         assert "Traceback" not in started.said
