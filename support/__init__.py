@@ -6,19 +6,14 @@ Public, in the order in which to read them:
 * `command_line`: Go-style command lines: long options with one or two dashes, `-ftdc=false`, and boolean options
   without a value
 * `concurrency`: Run calls concurrently, and raise errors of nurseries without exception groups
-* `inotify`: Wait for changes in directories with Linux inotify: one descriptor, no thread, no polling
-* `private` (module): Check and restrict the permissions of files and folders with secrets
 * `program_version`: Version of the installed programs, which is the same for all of them
 * `rate`: Token bucket
 * `start`: Start of a program: signals that arrive before it can stop in order, and imports of its large modules
 * `systemd`: Messages to the service manager that started this program: readiness, status, stopping and the watchdog
 * `worker`: Threads that run blocking calls one after the other, awaited from Trio
-* `file_ring`: A ring of files: append to the newest, delete the oldest
 * `plot`: Plots of channels over time as SVG: axes with round numbers, units, a legend
 * `side_tasks`: A background task for async generators: its failure ends the current or next wait without cancelling the
   consumer
-* `watched`: Notice changes of files, also when they are reached through symbolic links or replaced, and call a function
-  then
 """
 
 from __future__ import annotations
@@ -26,7 +21,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from support import private as private
     from support.channels import Channel as Channel
     from support.channels import Recorder as Recorder
     from support.channels import to_csv as to_csv
@@ -39,14 +33,6 @@ if TYPE_CHECKING:
     from support.concurrency import raised_alone as raised_alone
     from support.concurrency import ungrouped as ungrouped
     from support.concurrency import unwrap as unwrap
-    from support.file_ring import FileRing as FileRing
-    from support.inotify import CLOSE_WRITE as CLOSE_WRITE
-    from support.inotify import CREATE as CREATE
-    from support.inotify import DELETE as DELETE
-    from support.inotify import ITSELF as ITSELF
-    from support.inotify import MOVED_FROM as MOVED_FROM
-    from support.inotify import MOVED_TO as MOVED_TO
-    from support.inotify import Inotify as Inotify
     from support.plot import Panel as Panel
     from support.plot import panels_of as panels_of
     from support.plot import render_plot as render_plot
@@ -59,8 +45,6 @@ if TYPE_CHECKING:
     from support.start import lean_imports as lean_imports
     from support.start import release_signals as release_signals
     from support.systemd import ServiceManager as ServiceManager
-    from support.watched import follow_files as follow_files
-    from support.watched import watched_places as watched_places
     from support.worker import CLOSING_LIMIT as CLOSING_LIMIT
     from support.worker import HangingCallError as HangingCallError
     from support.worker import Worker as Worker
@@ -73,16 +57,12 @@ else:
             "channels": ["Channel", "Recorder", "to_csv"],
             "command_line": ["AbsolutePath", "LongOptions", "ProgramPath", "switch_option", "value_option"],
             "concurrency": ["gather", "raised_alone", "ungrouped", "unwrap"],
-            "inotify": ["CLOSE_WRITE", "CREATE", "DELETE", "ITSELF", "MOVED_FROM", "MOVED_TO", "Inotify"],
             "program_version": ["version"],
             "rate": ["Bucket"],
             "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],
             "systemd": ["ServiceManager"],
             "worker": ["CLOSING_LIMIT", "HangingCallError", "Worker"],
-            "file_ring": ["FileRing"],
             "plot": ["Panel", "panels_of", "render_plot"],
             "side_tasks": ["SideTask", "side_task"],
-            "watched": ["follow_files", "watched_places"],
         },
-        modules=["private"],
     )

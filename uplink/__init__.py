@@ -2,15 +2,14 @@
 
 Public, in the order in which to read them:
 
-* `cached`: The cached configuration of a machine that is managed by a cloud, for a start without the cloud
+* `authorities`: Certificate authorities that this machine trusts: those in `ca_file` of the credentials, and those sent
+  by the cloud
 * `files`: The machine document from a file: read at the start and again whenever it changes
 * `http`: HTTP/1.1 requests for files on Trio
 * `platforms`: The platform and tags of this computer, by which a registry selects packages: `linux/aarch64` and
   `name:value`
 * `releases` (module): Releases of programs: names, limits and metadata that cloud, agent and commands share
 * `watch`: Whether a user watches this machine in the cloud, so that live data is sent only then
-* `authorities`: Certificate authorities that this machine trusts: those in `ca_file` of the credentials, and those sent
-  by the cloud
 * `dial`: The address of the cloud, and the connections to it: RPC channels and the push channel
 * `downloads`: Resumable HTTP downloads of files whose SHA-256 is known: packages and releases
 * `certificate`: The machine's TLS certificate: requested from the cloud, cached on disk, and used by the port once it
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from uplink import releases as releases
     from uplink.authorities import CloudAuthorities as CloudAuthorities
     from uplink.authorities import authorities_path as authorities_path
-    from uplink.cached import replace_file as replace_file
     from uplink.certificate import CloudCertificate as CloudCertificate
     from uplink.certificate import certificate_path as certificate_path
     from uplink.configuration import CloudSource as CloudSource
@@ -69,12 +67,11 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "cached": ["replace_file"],
+            "authorities": ["CloudAuthorities", "authorities_path"],
             "files": ["FileSource", "Reading", "decode_text"],
             "http": ["Headers", "error_text", "headers_of", "read_body", "read_up_to", "responding"],
             "platforms": ["platform", "tags"],
             "watch": ["Send", "Watch"],
-            "authorities": ["CloudAuthorities", "authorities_path"],
             "dial": [
                 "HERE",
                 "HTTP1",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import structlog
 
+from support.files import replace_file
 from uplink import cached
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class CloudAuthorities:
                 ca_file=f"{self._ca_file}, which is not changed",
             )
         try:
-            await worker.run(partial(cached.replace_file, self._path, msgspec.json.encode(stored)))
+            await worker.run(partial(replace_file, self._path, msgspec.json.encode(stored)))
         except OSError as error:
             _log.error(
                 "the cloud's authorities cannot be stored for the next start", path=str(self._path), error=str(error)

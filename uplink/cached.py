@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from support.files import replace_file
 from telemetry.logs.logger_names import CONFIG
 from telemetry.outbox import Runner
 
@@ -84,25 +84,3 @@ def load(path: Path) -> Cached | None:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically and durably (write, sync, rename, sync the folder); only its owner can read it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)  # left by an interrupted write, possibly with another mode
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(fd)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

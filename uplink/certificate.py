@@ -15,6 +15,7 @@ import trio
 from rpc.api import ApiClient
 from rpc.network import InMemoryTls, TlsError
 from schema import ErrorKind, MachineError
+from support.files import replace_file
 from uplink import cached
 from uplink.authorities import CloudAuthorities
 from uplink.dial import CloudAddress
@@ -130,7 +131,7 @@ class CloudCertificate:
         if not self._use(data):
             return False
         try:
-            await worker.run(partial(cached.replace_file, self._path, data))
+            await worker.run(partial(replace_file, self._path, data))
         except OSError as error:
             _log.error("the certificate cannot be cached for a start without the cloud", error=str(error))
         return True

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from schema import ErrorKind, MachineError
-from support import Worker, private
+from support import Worker
+from support.files import private
 from uplink.http import Headers, error_text, headers_of, read_body, responding
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import trio
 from schema import ConfigError, substitute
 from schema.decoding import JSONSyntaxError
 from schema.document import Decoded, decode_document
-from support import Inotify, watched_places
+from support.files import Inotify, watched_places
 
 SETTLE: Final = 0.05
 """Seconds without a further event after which a file counts as written. An editor's save takes a few milliseconds."""

@@ -21,8 +21,8 @@ from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
 from agent.update.record import Progress, Record, Release, Slots, Step
 from schema import ErrorKind, MachineError
+from support.files import replace_file, sync_folder
 from support.foreign import erase
-from uplink import replace_file
 from uplink.releases import Header, normal_platform
 
 UNPACKED: Final = 6
@@ -174,7 +174,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
             )
         replace_file(part / DESCRIPTION, msgspec.json.encode(release))
         part.replace(folder)
-        _sync(folder.parent)
+        sync_folder(folder.parent)
     path.unlink(missing_ok=True)
 
 
@@ -215,14 +215,6 @@ def _described(folder: Path) -> Release | None:
 
 def _is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _digest(path: Path) -> tuple[int, str]:

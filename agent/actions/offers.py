@@ -19,7 +19,7 @@ from agent.releases.signed import Signed
 from agent.update.record import Record, Release
 from schema import ConfigError, ErrorKind, MachineError, VersionForm, version_form
 from schema.agent import shown_url
-from uplink import replace_file
+from support.files import replace_file
 from uplink.releases import Header
 
 LIMIT: Final = 300.0

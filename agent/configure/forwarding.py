@@ -37,10 +37,10 @@ from agent.system.journal import (
 from agent.system.programs import Programs, Tail, checked, environment, read_into
 from schema import MachineError
 from support import Worker, ungrouped
+from support.files import replace_file
 from support.foreign import remove
 from telemetry.logs import WARN, Entry, OutboxSink
 from telemetry.outbox import Outbox
-from uplink import replace_file
 
 OWN: Final = frozenset({AGENT, SERVER, "machine-launch"})
 """Identifiers of programs whose logs reach the cloud directly. Forwarding the agent's would be a loop."""

@@ -13,7 +13,7 @@ import trio
 from schema import ConfigError, MachineError
 from schema.agent import Settings, read_settings
 from schema.decoding import parse_json
-from uplink import replace_file
+from support.files import replace_file
 
 MAX_BYTES: Final = 1 << 20
 """Size of the defaults file, and of the stored answer."""

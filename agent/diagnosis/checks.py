@@ -23,7 +23,7 @@ from agent.update.steps import release_to_start
 from rpc.api import ApiClient
 from schema import ErrorKind, MachineError
 from schema.document import decode_document
-from support.private import is_open
+from support.files.private import is_open
 from uplink import CloudAddress, address_of
 
 NETWORK_LIMIT: Final = 10.0  # seconds for each check of the network

@@ -14,7 +14,8 @@ import trio
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema import ConfigError
-from support import follow_files, ungrouped
+from support import ungrouped
+from support.files import follow_files
 
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL for a hook that takes too long and for what it has left running, which is waited

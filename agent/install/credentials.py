@@ -9,7 +9,8 @@ from typing import Final
 from schema import ErrorKind, MachineError
 from schema.decoding import parse_json
 from schema.document import Cloud, decode_document
-from uplink import FileSource, replace_file
+from support.files import replace_file
+from uplink import FileSource
 
 CA_FILE: Final = "machine-cloud-ca.pem"
 """Name of the file with the certificates of the cloud, in the folder of the credentials."""

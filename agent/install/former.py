@@ -9,7 +9,7 @@ from typing import Final
 from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
 from agent.layout import PROGRAMS
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 SERVICES: Final = ("viam-agent.service", "viam-server.service")
 CREDENTIALS: Final = Path("/etc/viam.json")

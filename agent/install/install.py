@@ -32,9 +32,9 @@ from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
 from agent.update.record import Record, Slots
 from schema import ErrorKind, MachineError
+from support.files import replace_file
+from support.files.private import close, is_open
 from support.foreign import erase, remove
-from support.private import close, is_open
-from uplink import replace_file
 
 INSTALLED: Final = "installed-files.json"
 """Manifest of the files that the installation writes, in the folder of the state."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import msgspec
 from agent.layout import AGENT, SERVER, Layout
 from agent.update.record import Release
 from support import version
+from support.files import create_file, replace_link, sync_folder
 from support.foreign import erase
 from uplink import platform
 
@@ -51,35 +51,14 @@ def _stage_script(layout: Layout, program: str, python: Path, module: str) -> St
         part = folder.with_name(f"{sha256}.tmp")
         erase(part)
         part.mkdir(parents=True)
-        write(part / "run", script, 0o755)
-        write(part / "release.json", msgspec.json.encode(release), 0o644)
+        create_file(part / "run", script, 0o755)
+        create_file(part / "release.json", msgspec.json.encode(release), 0o644)
         part.replace(folder)
-        _sync(folder.parent)
+        sync_folder(folder.parent)
     return Staged(program, release)
 
 
 def point_factory(layout: Layout, staged: Staged) -> None:
     """Let the launcher start this release if neither link leads to one."""
     link = layout.releases(staged.program) / "factory"
-    part = link.with_name("factory.part")
-    part.unlink(missing_ok=True)
-    part.symlink_to(staged.release.sha256)
-    part.replace(link)
-    _sync(link.parent)
-
-
-def write(path: Path, content: bytes, mode: int) -> None:
-    """Create a file durably; FileExistsError if it exists."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_link(link, staged.release.sha256)

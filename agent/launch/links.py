@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from agent.layout import Layout
 from schema import ErrorKind, MachineError
+from support.files import replace_file, replace_link, sync_folder
 
 MAX_STARTS: Final = 3
 """Starts of a release on trial; the launcher starts `back` instead of a further one."""
@@ -80,13 +81,13 @@ def point(layout: Layout, program: str, *, run: str, back: str | None, trial: bo
         # `run` changes last: until then the previous release is started, and its start is counted in the worst case.
         _link(layout, program, "back", back)
         if not (_target(layout, program, "run") == run and (folder / "trial").exists()):
-            _write(folder / "trial", b"0\n", 0o644)
+            replace_file(folder / "trial", b"0\n", 0o644)
         _link(layout, program, "run", run)
     else:
         # `back` changes last: until then a count that has ended leads to the release that was good before.
         _link(layout, program, "run", run)
         (folder / "trial").unlink(missing_ok=True)
-        _sync(folder)
+        sync_folder(folder)
         _link(layout, program, "back", back)
 
 
@@ -101,7 +102,7 @@ def install_launcher(layout: Layout) -> bool:
             return False
     except FileNotFoundError:
         layout.launcher.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    _write(layout.launcher, content, 0o755)
+    replace_file(layout.launcher, content, 0o755)
     return True
 
 
@@ -130,29 +131,4 @@ def _link(layout: Layout, program: str, name: str, sha256: str | None) -> None:
     if sha256 is None:
         link.unlink(missing_ok=True)
     else:
-        part = link.with_name(name + _PART)
-        part.unlink(missing_ok=True)
-        part.symlink_to(os.path.relpath(layout.release(program, sha256), link.parent))
-        part.replace(link)
-    _sync(link.parent)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file atomically and durably."""
-    part = path.with_name(path.name + _PART)
-    part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
-    part.replace(path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        replace_link(link, os.path.relpath(layout.release(program, sha256), link.parent))

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from agent.leases.lease import FORMAT, MAX_BYTES, Content, encode, is_ignored, is_name, parse
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 GROUP: Final = "machine-lease"
 """Group of the users that may take leases."""

@@ -17,7 +17,7 @@ import trio
 from agent.leases import files
 from agent.leases.lease import LONGEST, MAX_NOTE, Content, counted_end, is_name
 from schema import ConfigError, ErrorKind, MachineError
-from support import Inotify
+from support.files import Inotify
 
 SETTLE: Final = 0.2
 """Seconds between a change and its effect, so that a program that writes all the time does not occupy the agent."""

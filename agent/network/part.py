@@ -37,8 +37,8 @@ from netmgr.service import (
 from schema import ConfigError, ErrorKind, MachineError
 from schema.document import Cloud as Credentials
 from schema.document import decode_document
-from support import Inotify, Worker, version
-from uplink import replace_file as replace_file
+from support import Worker, version
+from support.files import Inotify, replace_file
 
 FORCE: Final = "force_provisioning_mode"
 """File below the root of the installation that starts the hotspot; it is deleted on sight."""

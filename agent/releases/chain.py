@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from agent.releases.signed import Listing, listing
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 from uplink.releases import MAX_METADATA, ROOT, SNAPSHOT, TARGETS, TIMESTAMP
 
 PINNED: Final = "pinned.json"

@@ -5,11 +5,11 @@ The archive begins after the line MARK. Its member `run` is the program; links m
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 from schema import ErrorKind, MachineError
+from support.files import sync_folder
 from support.foreign import BadArchiveError, Bounds, NoSpaceError, erase, flush_tree, remove, unpack_apart_blocking
 
 MARK: Final = b"\n__PAYLOAD__\n"
@@ -53,7 +53,7 @@ def unpack(file: Path, folder: Path) -> None:
         ) from None
     finally:
         remove(part)  # what an error has left
-    _sync(folder.parent)
+    sync_folder(folder.parent)
 
 
 def _begin(file: Path) -> int:
@@ -73,11 +73,3 @@ def _invalid(file: Path, reason: str) -> MachineError:
     return MachineError(
         f"{file.name} cannot be unpacked: {reason}", kind=ErrorKind.INVALID, remedy="build the release again"
     )
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,7 +18,7 @@ import trio
 
 from agent.supervise.health import FIRST_DELAY, LONGEST_DELAY, crashes_in_a_row, restart_delay
 from schema import MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 _SETTING: Final = "RestartSec="
 _log = structlog.get_logger("agent.supervise")

@@ -16,8 +16,7 @@ from agent.supervise.health import DEFAULT_LIMITS, Answer, Health, Limits, judge
 from agent.supervise.processes import identified, is_suspended
 from agent.supervise.state import KEPT_EXITS, Backend, Exit, Process, ServerState
 from schema import MachineError
-from support import follow_files
-from uplink import replace_file
+from support.files import follow_files, replace_file
 
 LATENESS: Final = 1.0  # seconds by which a timer of the agent may be late before a missing answer is excused
 ADOPTED: Final = 60.0  # seconds in which a process that was running before the agent must answer

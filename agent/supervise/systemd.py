@@ -26,8 +26,7 @@ from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
 from schema import ErrorKind, MachineError
-from support import follow_files
-from uplink import replace_file
+from support.files import follow_files, replace_file
 
 COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
 _PROPERTIES: Final = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent.system.programs import Done, Programs
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 UPDATE_LIMIT: Final = 900.0  # seconds; packages lists of a slow connection
 INSTALL_LIMIT: Final = 3600.0  # seconds; an upgrade of all packages from an SD card

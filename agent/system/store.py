@@ -17,7 +17,7 @@ from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile, parse_manifest
 from agent.system.state import MANIFEST, RECORD, SystemRecord, decode
 from schema import MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.system")

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agent.update.record import InvalidRecord, Record, decode, encode
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 
 COPY: Final = ".previous"
 """Suffix of the copy: the record that was stored before."""

@@ -12,7 +12,8 @@ from typing import BinaryIO, Final, TypeVar
 
 from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name_of, new_key
 from schema import ErrorKind, MachineError
-from support import Worker, private
+from support import Worker
+from support.files import create_file, private, sync_folder
 
 WRITE_BACK: Final = 32 * 1024 * 1024  # bytes to write before a sync, which bounds how long other users of the disk wait
 T = TypeVar("T")
@@ -153,10 +154,7 @@ def write_stamp(folder: Path, content: bytes, *, replace: bool) -> bool:
     target = folder / STAMP
     part = folder / f".{STAMP}.{new_key()}"
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        create_file(part, content)
         if replace:
             part.replace(target)
         else:
@@ -170,16 +168,8 @@ def write_stamp(folder: Path, content: bytes, *, replace: bool) -> bool:
                 part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-    _sync(folder)
+    sync_folder(folder)
     return True
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
@@ -229,7 +219,7 @@ class _FileWriter:
         self._created.append(self._path)
         self._temporary.rename(self._path)
         for folder in (self._path.parent, self._path.parent.parent):
-            _sync(folder)
+            sync_folder(folder)
 
     def abandon(self) -> None:
         if self._file is not None:

@@ -23,6 +23,7 @@ from cloud.store import soundness
 from cloud.store.migrations import STEPS
 from cloud.store.sqlite import SqliteHandle, opened_exclusively
 from schema import ErrorKind, MachineError
+from support.files import sync_folder
 from support.foreign import PIECE, Archive, BadArchiveError, Bounds, Kind, erase, remove
 
 DATABASE: Final = "cloud.db"
@@ -127,7 +128,7 @@ def restore(file: Path, database: Path, files: Path | BucketLocation) -> list[Pa
             current.replace(previous)
             renamed.append(previous)
         restored.replace(current)
-        _sync(current.parent)
+        sync_folder(current.parent)
     return renamed
 
 
@@ -212,11 +213,3 @@ def _require_unused(database: Path) -> None:
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             database.with_name(database.name + ending).unlink()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,7 +21,8 @@ from cloud.store.commands import opened_for_command
 from cloud.store.migrations import STEPS, newer
 from cloud.store.sql import Store
 from schema import MachineError
-from support import Worker, private
+from support import Worker
+from support.files import private
 
 _RESTORE_FILE: Final = "restore a backup to another folder, and copy the file from there to the same path in this cloud"
 _KEY_BOUNDS: Final = (

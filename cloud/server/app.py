@@ -54,7 +54,8 @@ from rpc.http import HttpLimits
 from rpc.network import connections, names_of, only_loopback, open_listeners, raise_descriptors
 from rpc.server import http_and_json, serve
 from schema import ErrorKind, MachineError
-from support import held_signal, private
+from support import held_signal
+from support.files import private
 from telemetry.metrics import loop_passes
 from uplink.releases import MAX_FILE, RELEASE_FILES_PATH
 

@@ -18,7 +18,8 @@ from cloud.commands.options import Options
 from cloud.domain.upkeep.identity import Identity, of, parsed, written
 from cloud.store.sql import Store
 from schema import ErrorKind, MachineError
-from support import Worker, private
+from support import Worker
+from support.files import private
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a program on a Ray node can replace files by pipes
 

@@ -17,7 +17,7 @@ import trio
 from cloud.store.events import Events
 from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
-from support import CLOSE_WRITE, Inotify
+from support.files import CLOSE_WRITE, Inotify
 
 ENDING: Final = ".changed"
 

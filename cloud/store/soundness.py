@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from schema import ErrorKind, MachineError
-from support import private
+from support.files import private
 
 LIMIT: Final = 5.0  # seconds that a start waits for the check, which then continues in the background
 FINDINGS: Final = 3  # maximum number of findings in the error message

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from hal.errors import HalError
-from support import DELETE, ITSELF, MOVED_FROM, Inotify
+from support.files import DELETE, ITSELF, MOVED_FROM, Inotify
 
 Identity: TypeAlias = "tuple[int, int, int]"
 """File system, inode and device number: a node that was removed and created again has another inode."""

@@ -12,7 +12,7 @@ import trio
 from msgspec.structs import replace as with_fields
 
 from netmgr.store.records import InvalidStoredError, Stored, decode, encode, new_password
-from uplink import replace_file
+from support.files import replace_file
 
 COPY: Final = ".previous"
 DAMAGED: Final = ".damaged"

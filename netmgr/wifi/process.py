@@ -14,7 +14,8 @@ import trio
 from netmgr.programs import ENVIRONMENT, run
 from nursery_graph import ProcessGroup, process_group
 from schema import ErrorKind, MachineError
-from support import CREATE, DELETE, Inotify, unwrap
+from support import unwrap
+from support.files import CREATE, DELETE, Inotify
 
 PROGRAM: Final = ("wpa_supplicant",)
 START_LIMIT: Final = 10.0

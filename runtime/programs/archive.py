@@ -20,7 +20,8 @@ import trio
 
 from runtime.programs.command import Program
 from schema import ErrorKind, MachineError
-from support import Worker, private
+from support import Worker
+from support.files import private
 from support.foreign import BadArchiveError, Bounds, erase, remove, unpack_apart
 from support.foreign import unpack as unpack_archive
 from uplink import digest_of

@@ -20,6 +20,7 @@ from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
 from runtime.programs.configured import MODULE, Key
 from support import Worker
+from support.files import replace_file
 from uplink import PARTS, part_of
 
 FOLDER: Final = "packages"
@@ -59,13 +60,8 @@ def records(root: Path) -> dict[Key, Installed]:
 def activate(root: Path, key: Key, record: Installed) -> None:
     """Make a version active; its content is flushed to disk before the record is written."""
     path = root / key[0] / f"{key[1]}.json"
-    part = path.with_name(f".{path.name}.part")
     os.sync()
-    with part.open("w") as file:
-        json.dump({"named": record.named, "version": record.version, "sha256": record.sha256}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    replace_file(path, json.dumps({"named": record.named, "version": record.version, "sha256": record.sha256}).encode())
 
 
 async def unpacked(root: Path, key: Key, sha256: str, worker: Worker) -> Path:

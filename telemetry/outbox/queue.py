@@ -23,6 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from support.files import sync_file, sync_folder
 from telemetry.outbox.records import Record, encode, scan
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -294,14 +295,6 @@ def _sync_files(segments: list[Path], cursor: Path) -> None:
     """Sync files and their folder to the disk; segments that were dropped in the meantime are ignored."""
     for path in segments:
         with contextlib.suppress(FileNotFoundError):
-            _fsync(path)
-    _fsync(cursor)
-    _fsync(cursor.parent)
-
-
-def _fsync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            sync_file(path)
+    sync_file(cursor)
+    sync_folder(cursor.parent)

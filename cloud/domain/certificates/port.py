@@ -29,7 +29,7 @@ from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now
 from rpc.network import InMemoryTls, ServerTls, TlsError, outward, parse_address, watch_changes
 from schema import MachineError
-from support import follow_files
+from support.files import follow_files
 
 CHECK_INTERVAL: Final = 3600.0  # seconds between checks without an event: another process may rotate the authority
 SETTLE: Final = 1.0  # seconds to wait after an event: addresses appear one by one

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from support import private
+from support.files import private
 from support.foreign import remove
 
 _LOCK: Final = ".lock"

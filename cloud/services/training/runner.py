@@ -26,7 +26,8 @@ from cloud.services.training.training_messages import ModelFramework
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from schema import ErrorKind, MachineError
-from support import Worker, private, unwrap
+from support import Worker, unwrap
+from support.files import private
 from support.foreign import erase
 from training.engine import CLOUD, Connect, Engine, Order, Outcome, lock, pack_folder, reason_of
 from training.environments import LOCK

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from schema import ErrorKind, MachineError
+from support.files import create_file, sync_folder
 
 PASSPHRASE: Final = "MACHINE_RELEASE_PASSPHRASE"
 """Environment variable with the passphrase of the keys, for programs; people are asked for it."""
@@ -37,11 +38,8 @@ def create(folder: Path, role: str, passphrase: str) -> Any:
     content = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{role}-{signer.public_key.keyid[:12]}{ENDING}"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    _sync(folder)
+    create_file(path, content)
+    sync_folder(folder)
     return signer
 
 
@@ -112,11 +110,3 @@ def _not_a_key(path: Path) -> MachineError:
     return MachineError(
         f"{path} is not a key for releases", kind=ErrorKind.INVALID, remedy="restore it from your copy, or remove it"
     )
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

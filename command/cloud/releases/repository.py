@@ -11,7 +11,7 @@ from command.cloud.releases import keys, signing
 from command.cloud.releases.signing import Entries
 from rpc.api import RELEASES
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 from uplink.releases import MAX_METADATA, ROOT, TARGETS
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hal.errors import HalError
 from hal.linux.clock import trio_offset
 from hal.linux.gpio.alternation import Alternation
 from hal.ports.digital import Edge
-from support import Inotify
+from support.files import Inotify
 
 EDGE_BUFFER: Final = 4096  # maximum edges queued for a slow listener
 KERNEL_BUFFER: Final = 1024  # edges queued by the kernel; its maximum (linux/gpio.h: 16 for each of 64 lines)

@@ -19,7 +19,8 @@ from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from schema.document import MachineDocument
-from support import FileRing, Worker
+from support import Worker
+from support.files import FileRing
 from telemetry.logs.logger_names import ROOT
 from telemetry.metrics import Encoder
 

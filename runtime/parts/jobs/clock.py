@@ -12,8 +12,8 @@ import structlog
 import trio
 
 from hal.linux import ClockChanges
-from support import follow_files
 from support.clock import LOCALTIME, device_zone
+from support.files import follow_files
 from telemetry.logs.logger_names import JOBS
 
 LONGEST_WAIT: Final = 600.0  # seconds; NTP slews a clock by up to 0.05 %, so a job runs at most 0.3 s late

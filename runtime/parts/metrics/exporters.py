@@ -18,7 +18,8 @@ import trio
 from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from runtime.parts.metrics.post import Endpoint, post
 from schema import MachineError
-from support import FileRing, Worker
+from support import Worker
+from support.files import FileRing
 from telemetry.logs import ERROR, INFO, ConsoleSink, Entry
 from telemetry.logs.logger_names import ROOT
 from telemetry.metrics import Span, metrics_request, spans_request

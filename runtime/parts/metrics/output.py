@@ -18,7 +18,8 @@ from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
 from runtime.parts.metrics.post import Endpoint
 from schema import ConfigError
 from schema.document import MachineDocument, Tracing
-from support import FileRing, Worker, version
+from support import Worker, version
+from support.files import FileRing
 from telemetry.metrics import Span
 
 NODE: Final = f"{INTERNAL}telemetry"

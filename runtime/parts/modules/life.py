@@ -23,7 +23,7 @@ from runtime.programs.command import command_line, environment_of
 from runtime.programs.output import Output
 from schema import ErrorKind, MachineError
 from support import unwrap
-from support.private import make_folder
+from support.files.private import make_folder
 from telemetry.logs.logger_names import of_module
 
 START_LIMIT: Final = 300.0  # seconds from the start of the process until it must be ready; reference: 5 min

@@ -26,7 +26,8 @@ from runtime.programs.command import Program, socket_address, tcp_address
 from runtime.programs.output import Output
 from schema import ConfigError, ErrorKind, MachineError
 from schema.document import Module, ModuleLimits
-from support import Inotify, Worker
+from support import Worker
+from support.files import Inotify
 from support.foreign import remove
 
 LONGEST_FOLDER: Final = 60

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from schema.document import Module
-from support import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
+from support.files import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
 from support.foreign import walk
 
 QUIET: Final = 0.3  # seconds without a change until a save counts as complete

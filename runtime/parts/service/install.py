@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from schema import ErrorKind, MachineError
-from uplink import replace_file
+from support.files import replace_file
 from uplink.releases import MAX_HEADER, SERVER, read_header
 
 MARK: Final = "# Written by machine-server -install."

@@ -16,7 +16,8 @@ from starlette.responses import Response
 from rpc.pages import SIZE, arrangement_of
 from runtime.parts.web.forgery import check_origin
 from schema import ErrorKind, MachineError
-from support import Worker, private
+from support import Worker
+from support.files import private
 
 FILE: Final = "cards.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from rpc.network import ServerTls, TlsError
-from support import follow_files
+from support.files import follow_files
 
 
 async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import trio
 
-from support.private import OTHERS
+from support.files.private import OTHERS
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_sync import APP, LIMIT, document, kept, until
 from tests.e2e.modules.support import component, program

@@ -25,7 +25,7 @@ SERVER: Final = (
     "runtime.models",
     "importlib.metadata",
     "hal.worker",
-    "support.file_ring",
+    "support.files.file_ring",
     "runtime.engine.metrics.sample",
     "runtime.programs.command",
     "telemetry.metrics.ftdc",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.watched import watched_places
+from support.files.watched import watched_places
 from uplink.files import FileSource, Reading, decode_text
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
-from support import private
+from support.files import private, sync_folder
 
 PROBE: Final = ".probe"
 PROBE_SIZE: Final = 4096  # bytes; empty files can be created even on a full disk
@@ -112,15 +112,6 @@ def make_folder(folder: Path) -> None:
     for part in reversed(missing):
         part.mkdir(mode=private.FOLDER, exist_ok=True)
         sync_folder(part.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Synchronize the entries of a folder to disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def probe(folder: Path) -> None:

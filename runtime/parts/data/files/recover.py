@@ -8,9 +8,10 @@ import shutil
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from runtime.parts.data.files.files import make_folder, sync_folder
+from runtime.parts.data.files.files import make_folder
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
 from runtime.parts.data.files.read import Content, capture_files, parse
+from support.files import sync_folder
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ import trio
 from agent.hooks import moments, run
 from agent.hooks.moments import LIMITS, MAX_TEXT, Answer, Change, Moment, environment
 from agent.hooks.run import MAX_LINES, WAITING, Hooks
-from support.watched import follow_files
+from support.files.watched import follow_files
 
 CHANGE = Change("machine-server", "1.0.0", "1.1.0")
 MOMENT = Moment.BEFORE_SWITCH

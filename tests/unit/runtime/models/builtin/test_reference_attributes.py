@@ -12,7 +12,7 @@ from catalogue.models import builtin, described
 from catalogue.unknown import NOT_BUILT, unknown
 from rpc.api.table import APIS
 from schema.attributes import decode_attributes
-from schema.document.machine import decode_attributes as decode_document
+from schema.document.machine import decode_document
 from schema.errors import ConfigError, MachineError
 from schema.names import API, Model
 from tests.unit.runtime.models.builtin.support import Bench

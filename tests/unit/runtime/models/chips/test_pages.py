@@ -12,7 +12,7 @@ from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.chips import MODELS
 from schema.attributes import decode_attributes
-from schema.document.machine import decode_attributes as decode_machine
+from schema.document.machine import decode_document as decode_machine
 
 ROOT = Path(__file__).resolve().parents[5]
 HOWTO = ROOT / "docs" / "howto"

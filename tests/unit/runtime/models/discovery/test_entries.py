@@ -22,7 +22,7 @@ from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.discovery.entries import Entry, discovered_entries
 from schema.attributes import decode_attributes
-from schema.document.machine import decode_attributes as decode_document
+from schema.document.machine import decode_document
 from schema.names import API, Model
 
 PC = Board("generic", "PC")

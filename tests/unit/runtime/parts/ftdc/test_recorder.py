@@ -18,7 +18,7 @@ from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNC_INTERVAL, WAITING, Diary, Recorder, folder_of
 from schema.document.machine import MachineDocument
-from support.file_ring import SMALL, FileRing
+from support.files.file_ring import SMALL, FileRing
 from telemetry.metrics.ftdc import read_ftdc
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)

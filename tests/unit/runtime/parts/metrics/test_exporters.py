@@ -30,7 +30,7 @@ from runtime.parts.metrics.exporters import (
 )
 from runtime.parts.metrics.post import Endpoint
 from schema.errors import MachineError
-from support.file_ring import FileRing
+from support.files.file_ring import FileRing
 from support.worker import Worker
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.metrics.spans import Span

@@ -15,8 +15,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support import inotify
-from support.inotify import Inotify
+from support.files import inotify
+from support.files.inotify import Inotify
 
 
 @pytest.fixture

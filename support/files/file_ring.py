@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from support import private
+from support.files import private
 
 SMALL: Final = 10
 STAMP: Final = "%Y-%m-%dT%H-%M-%SZ"

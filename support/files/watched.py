@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from support.inotify import Inotify
+from support.files.inotify import Inotify
 
 SETTLE: Final = 0.2
 """Seconds without an event after which a group of files counts as written: tools write them one after the other."""

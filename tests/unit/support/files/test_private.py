@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import private
-from support.file_ring import FileRing
+from support.files import private
+from support.files.file_ring import FileRing
 from telemetry.outbox.queue import Outbox
 
 

@@ -1,0 +1,46 @@
+"""Files on this computer: durable replacement, permissions, changes, rings of files.
+
+Public, in the order in which to read them:
+
+* `durable`: Files that survive a power cut: created or replaced as a whole, and written to the disk
+* `inotify`: Wait for changes in directories with Linux inotify: one descriptor, no thread, no polling
+* `private` (module): Check and restrict the permissions of files and folders with secrets
+* `file_ring`: A ring of files: append to the newest, delete the oldest
+* `watched`: Notice changes of files, also when they are reached through symbolic links or replaced, and call a function
+  then
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.files import private as private
+    from support.files.durable import create_file as create_file
+    from support.files.durable import replace_file as replace_file
+    from support.files.durable import replace_link as replace_link
+    from support.files.durable import sync_file as sync_file
+    from support.files.durable import sync_folder as sync_folder
+    from support.files.file_ring import FileRing as FileRing
+    from support.files.inotify import CLOSE_WRITE as CLOSE_WRITE
+    from support.files.inotify import CREATE as CREATE
+    from support.files.inotify import DELETE as DELETE
+    from support.files.inotify import ITSELF as ITSELF
+    from support.files.inotify import MOVED_FROM as MOVED_FROM
+    from support.files.inotify import MOVED_TO as MOVED_TO
+    from support.files.inotify import Inotify as Inotify
+    from support.files.watched import follow_files as follow_files
+    from support.files.watched import watched_places as watched_places
+else:
+    from schema.doors import open_door
+
+    __getattr__, __dir__, __all__ = open_door(
+        __name__,
+        {
+            "durable": ["create_file", "replace_file", "replace_link", "sync_file", "sync_folder"],
+            "inotify": ["CLOSE_WRITE", "CREATE", "DELETE", "ITSELF", "MOVED_FROM", "MOVED_TO", "Inotify"],
+            "file_ring": ["FileRing"],
+            "watched": ["follow_files", "watched_places"],
+        },
+        modules=["private"],
+    )

@@ -1,0 +1,69 @@
+"""Files that survive a power cut: created or replaced as a whole, and written to the disk. Blocking."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+PART: Final = ".part"
+"""Ending of a file that will replace another one. A file that a power cut left is removed by the next replacement."""
+
+
+def create_file(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Create a file with this content and these permissions, and write it to the disk.
+
+    Only the owner can read it before it is complete. Raises FileExistsError and other OSErrors. Its entry in the folder
+    is durable after `sync_folder`.
+    """
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        if mode != 0o600:
+            os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Replace a file atomically: after a power cut, it has the former content or this one.
+
+    Missing parents are created for the owner only. One process at a time may replace a file. Raises OSError, and the
+    file is then as before.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(path.name + PART)
+    part.unlink(missing_ok=True)  # left by an interrupted write, possibly with another mode
+    try:
+        create_file(part, content, mode)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def replace_link(link: Path, target: str | Path) -> None:
+    """Make `link` a symbolic link to `target`, atomically and durably. Raises OSError."""
+    part = link.with_name(link.name + PART)
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    part.replace(link)
+    sync_folder(link.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Write the content of a file to the disk. Raises OSError."""
+    _sync(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the entries of a folder to the disk: which files it has, not their content. Raises OSError."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
