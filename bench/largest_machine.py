@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from bench.largest import BUDGET, Steps, measure, theirs
+from bench.largest import BUDGET, Steps, measure, is_client
 from rpc.api import messages
 from rpc.api.gateway import MAX_BODY, MAX_REPLY
 from rpc.limits import MIB
@@ -87,7 +87,7 @@ def reading(name: str) -> bytes:
 
 async def by_http(address: str, method: str, path: str, body: bytes = b"") -> tuple[float, float, str]:
     """Measure a request by HTTP with JSON; see `bench.largest.measure`."""
-    theirs.set(True)
+    is_client.set(True)
     steps = Steps()
     host, _, port = address.rpartition(":")
     async with await trio.open_tcp_stream(host, int(port)) as stream, watched() as loop:

@@ -21,6 +21,7 @@ CHECKS: dict[str, list[str]] = {
     "generate": [sys.executable, "-m", "tools.generate", "--check"],
     "sizes": [sys.executable, "tools/check_sizes.py"],
     "layout": [sys.executable, "tools/check_layout.py"],
+    "imports": [sys.executable, "tools/check_imports.py"],
     "doors": [sys.executable, "tools/check_doors.py"],
     "words": [sys.executable, "tools/check_words.py"],
     "names": [sys.executable, "-m", "tools.check_names"],
