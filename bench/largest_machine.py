@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from bench.largest import BUDGET, Steps, measure, is_client
+from bench.largest import BUDGET, Steps, is_client, measure
 from rpc.api import messages
 from rpc.api.gateway import MAX_BODY, MAX_REPLY
 from rpc.limits import MIB

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from support.systemd import ServiceManager as ServiceManager
     from support.worker import CLOSING_LIMIT as CLOSING_LIMIT
     from support.worker import HangingCallError as HangingCallError
+    from support.worker import RunBlocking as RunBlocking
     from support.worker import Worker as Worker
 else:
     from schema.doors import open_door
@@ -61,7 +62,7 @@ else:
             "rate": ["Bucket"],
             "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],
             "systemd": ["ServiceManager"],
-            "worker": ["CLOSING_LIMIT", "HangingCallError", "Worker"],
+            "worker": ["CLOSING_LIMIT", "HangingCallError", "RunBlocking", "Worker"],
             "plot": ["Panel", "panels_of", "render_plot"],
             "side_tasks": ["SideTask", "side_task"],
         },

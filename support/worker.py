@@ -7,10 +7,10 @@ the kernel delays only users of the same worker, and calls run in the order in w
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import outcome
 import trio
@@ -89,6 +89,14 @@ class HangingCallError(MachineError):
             kind=ErrorKind.TIMEOUT,
             remedy="check the disk or the network file system that it uses",
         )
+
+
+class RunBlocking(Protocol):
+    """Runs blocking functions: `Worker.run`, or directly in tests."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]:
+        """Return the result of `function` or raise its exception."""
+        ...
 
 
 class Worker:

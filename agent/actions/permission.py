@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import trio
 
@@ -17,17 +16,19 @@ from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
 from schema import ConfigError
 from schema.agent import AdvancedSettings
+from support import RunBlocking
 from support.clock import device_zone
 
 Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Maintenance:
     """Implements the port Permission of `agent.actions.program`. `run` calls functions in a worker thread."""
 
-    def __init__(self, refusal: Refusal, leases: Leases, run: Runner, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, refusal: Refusal, leases: Leases, run: RunBlocking, wall: Callable[[], float] = time.time
+    ) -> None:
         self._refusal, self._leases, self._run, self._wall = refusal, leases, run, wall
         self._settings = AdvancedSettings()
         self._zone_problem = ""

@@ -26,6 +26,7 @@ from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import Programs, SystemPrograms
 from agent.system.store import Store
+from nursery_graph import doubled
 from schema import MachineError
 from schema.agent import Settings, SystemConfiguration
 from support import Worker
@@ -136,8 +137,8 @@ class SystemConfigurator:
             try:
                 pause = await part.apply(_desired(self._settings.current))
             except (MachineError, OSError) as error:
-                pause = min(FIRST_RETRY * 2**failures, LONGEST_RETRY) * random.uniform(1.0, 1.1)
-                failures = min(failures + 1, 10)
+                failures += 1
+                pause = doubled(FIRST_RETRY, LONGEST_RETRY, failures) * random.uniform(1.0, 1.1)
                 self._note(part, problem_of(error, part.setting))
             except Exception as error:  # a defect here must not stop supervision and updates
                 _log.exception("a part of the system configuration has failed", setting=part.setting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ import trio
 from schema import ConfigError, MachineError
 from schema.agent import Settings, read_settings
 from schema.decoding import parse_json
+from support import RunBlocking
 from support.files import replace_file
 
 MAX_BYTES: Final = 1 << 20
@@ -26,13 +27,11 @@ TRUST_FIRST: Final = "trust_first_root"
 
 _CONSENTS: Final = (CONSENT, TRUST_FIRST)
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
-
 
 class SettingsState:
     """The settings and the problems of both documents. `run` calls functions in a worker thread."""
 
-    def __init__(self, defaults: Path, stored: Path, run: Runner) -> None:
+    def __init__(self, defaults: Path, stored: Path, run: RunBlocking) -> None:
         self.current = Settings()
         self.problems: tuple[ConfigError, ...] = ()
         self.allow_http = self.trust_first_root = False  # consents of the device, which the cloud cannot give

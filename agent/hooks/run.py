@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 import trio
@@ -14,7 +14,7 @@ import trio
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema import ConfigError
-from support import ungrouped
+from support import RunBlocking, ungrouped
 from support.files import follow_files
 
 GRACE: Final = 2.0
@@ -25,7 +25,6 @@ MAX_LINE: Final = 4096
 WAITING: Final = 20
 """Hooks after something that may wait for the one that runs; further ones are not run."""
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.hooks")
 
 
@@ -38,7 +37,7 @@ class _After(NamedTuple):
 class Hooks:
     """Implements the port Hooks of `agent.actions.program`. `run_blocking` calls functions in a worker thread."""
 
-    def __init__(self, folder: Path, run_blocking: Runner) -> None:
+    def __init__(self, folder: Path, run_blocking: RunBlocking) -> None:
         self.problems: tuple[ConfigError, ...] = ()
         """What keeps hooks from being run."""
         self.revision = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ import trio
 from agent.leases import files
 from agent.leases.lease import LONGEST, MAX_NOTE, Content, counted_end, is_name
 from schema import ConfigError, ErrorKind, MachineError
+from support import RunBlocking
 from support.files import Inotify
 
 SETTLE: Final = 0.2
@@ -27,7 +28,6 @@ MAX_PROBLEMS: Final = 10
 GRACE: Final = 60.0
 """Seconds after its end for which a lease may still have a file without a problem."""
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.leases")
 
 
@@ -58,7 +58,7 @@ class Leases:
     def __init__(
         self,
         folder: Path,
-        run_blocking: Runner,
+        run_blocking: RunBlocking,
         wall: Callable[[], float] = time.time,
         since_boot: Callable[[], float] = _since_boot,
     ) -> None:

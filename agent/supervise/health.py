@@ -14,6 +14,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
+from nursery_graph import doubled
+
 FIRST_DELAY: Final = 5.0  # seconds before the first restart; reference value
 LONGEST_DELAY: Final = 300.0
 STABLE: Final = 600.0  # seconds of running after which crashes are forgotten
@@ -69,4 +71,4 @@ def crashes_in_a_row(before: int, ran: float) -> int:
 
 def restart_delay(crashes: int) -> float:
     """Return the seconds to wait before the restart after so many crashes in a row."""
-    return min(FIRST_DELAY * 2.0 ** min(crashes - 1, 20), LONGEST_DELAY) if crashes > 0 else 0.0
+    return doubled(FIRST_DELAY, LONGEST_DELAY, crashes)

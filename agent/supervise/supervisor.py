@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,12 +16,12 @@ from agent.supervise.health import DEFAULT_LIMITS, Answer, Health, Limits, judge
 from agent.supervise.processes import identified, is_suspended
 from agent.supervise.state import KEPT_EXITS, Backend, Exit, Process, ServerState
 from schema import MachineError
+from support import RunBlocking
 from support.files import follow_files, replace_file
 
 LATENESS: Final = 1.0  # seconds by which a timer of the agent may be late before a missing answer is excused
 ADOPTED: Final = 60.0  # seconds in which a process that was running before the agent must answer
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.supervise")
 
 
@@ -43,7 +43,7 @@ class Supervisor:
         self,
         backend: Backend,
         probe: Probe,
-        run: Runner,
+        run: RunBlocking,
         *,
         exits: Path,
         address: Path,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 import trio
@@ -26,6 +26,7 @@ from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 from support.files import follow_files, replace_file
 
 COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
@@ -36,7 +37,6 @@ _PROPERTIES: Final = (
 _RUNNING: Final = ("active", "activating", "reloading", "deactivating")
 _EXITED: Final = "1"  # CLD_EXITED; killed and dumped are 2 and 3
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 Systemctl = Callable[..., Awaitable[str]]
 _log = structlog.get_logger("agent.supervise")
 
@@ -105,7 +105,7 @@ class SystemdBackend:
     blocking functions in a worker.
     """
 
-    def __init__(self, files: ServerFiles, drop_in: Path, run: Runner, control: Systemctl = systemctl) -> None:
+    def __init__(self, files: ServerFiles, drop_in: Path, run: RunBlocking, control: Systemctl = systemctl) -> None:
         self._files, self._run, self._control = files, run, control
         self._pause = RestartPause(drop_in, run, control)
         self._last: Unit | None = None  # as it was seen last

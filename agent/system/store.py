@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +17,9 @@ from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile, parse_manifest
 from agent.system.state import MANIFEST, RECORD, SystemRecord, decode
 from schema import MachineError
+from support import RunBlocking
 from support.files import replace_file
 
-Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 _log = structlog.get_logger("agent.system")
 
 JOURNAL: Final = "journal"
@@ -29,7 +29,7 @@ UPGRADES: Final = "upgrades"
 class Store:
     """Call `load` first. `run` calls functions in a worker thread; `root` is / except in tests."""
 
-    def __init__(self, layout: Layout, run: Runner, root: Path = Path("/")) -> None:
+    def __init__(self, layout: Layout, run: RunBlocking, root: Path = Path("/")) -> None:
         self.record = SystemRecord()
         self.files: tuple[str, ...] = ()
         """Paths of the files that the agent has written outside its own folder."""

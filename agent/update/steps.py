@@ -44,6 +44,7 @@ from agent.update.record import (
     Step,
 )
 from agent.update.table import HOUR, MINUTE, PREPARING, TABLE
+from nursery_graph import doubled
 
 FIRST_PAUSE: Final = 10.0  # seconds after the first failure; doubled after each further one
 LONGEST_PAUSE: Final = 3600.0
@@ -89,7 +90,7 @@ def subject(record: Record) -> Release:
 
 def pause(attempts: int) -> float:
     """Return the seconds to wait after so many failed attempts."""
-    return min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 20), LONGEST_PAUSE)
+    return doubled(FIRST_PAUSE, LONGEST_PAUSE, attempts)
 
 
 def advance(record: Record, event: Event, now: float) -> Decision:

@@ -17,6 +17,7 @@ import trio
 
 from cloud.blobs.s3_answers import Refusal, refusal
 from cloud.blobs.s3_location import BucketLocation, Credentials
+from nursery_graph import doubled
 from schema import ErrorKind, MachineError
 
 PARALLEL: Final = 32  # concurrent requests; others wait
@@ -267,4 +268,4 @@ def _cause_and_remedy(error: Exception) -> tuple[str, str]:
 
 
 async def _pause(attempt: int) -> None:
-    await trio.sleep(random.uniform(0.0, min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))))
+    await trio.sleep(random.uniform(0.0, doubled(FIRST_WAIT, LONGEST_WAIT, attempt)))

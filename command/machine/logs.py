@@ -29,6 +29,7 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
 
     from command.connection import Unreachable
     from command.machine.logs_stream import LogReader
+    from nursery_graph import doubled
     from schema import ErrorKind, MachineError
 
     reader = LogReader(connection, {**query, **({"follow": "1"} if follow else {})})
@@ -56,7 +57,7 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
             print_notice(f"the connection to {connection.address} was lost: {reason}; waiting for the machine")
         failures += 1
         first, longest = RETRY
-        await trio.sleep(min(longest, first * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0))
+        await trio.sleep(doubled(first, longest, failures) * random.uniform(0.5, 1.0))
 
 
 def print_notice(text: str) -> None:

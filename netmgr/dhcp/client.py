@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from netmgr.dhcp.codec import MAX_SIZE, REPLY, REQUEST, Kind, Message, Option, domain_of, names_of, routes_of
 from netmgr.model.facts import Lease
+from nursery_graph import doubled
 
 FIRST_WAIT: Final = 2.0
 """Seconds until an unanswered message is repeated; doubled each time. RFC 2131 suggests 4, which costs a radio that has
@@ -111,7 +112,7 @@ def expired(client: Client, now: float, chance: Chance) -> Step:
         case Phase.WAITING:
             return _again(client, now, chance)
         case Phase.SELECTING | Phase.REQUESTING | Phase.REBOOTING:
-            wait = min(FIRST_WAIT * 2.0 ** min(client.tries, 10), MAX_WAIT) * (1 + SPREAD * (2 * chance() - 1))
+            wait = doubled(FIRST_WAIT, MAX_WAIT, client.tries + 1) * (1 + SPREAD * (2 * chance() - 1))
             client = replace(client, tries=client.tries + 1, deadline=now + wait)
             return Step(client=client, send=(Send(message=_question(client, now)),))
         case Phase.BOUND | Phase.RENEWING | Phase.REBINDING:

@@ -8,11 +8,12 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from netmgr.owners.bus import Bus, system_bus
-from netmgr.owners.files import RunBlocking, read, remove, write
+from netmgr.owners.files import read, remove, write
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 RESOLVED: Final = "/systemd/resolve/"
@@ -34,7 +35,7 @@ class Resolver:
 
     def __init__(
         self,
-        run_blocking: RunBlocking[Any],
+        run_blocking: RunBlocking,
         *,
         file: Path = RESOLV_CONF,
         bus: Callable[[], AbstractAsyncContextManager[Bus]] = system_bus,

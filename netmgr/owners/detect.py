@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 
 from netmgr.model.facts import Manager
 from netmgr.owners.dhcpcd import Dhcpcd
-from netmgr.owners.files import RunBlocking
 from netmgr.owners.ifupdown import Ifupdown
 from netmgr.owners.network_manager import NetworkManager
 from netmgr.owners.networkd import Networkd
 from netmgr.owners.owner import Owner
 from schema import MachineError
+from support import RunBlocking
 
 _log = structlog.get_logger("netmgr.owners")
 
 
-def every_owner(run_blocking: RunBlocking[Any]) -> tuple[Owner, ...]:
+def every_owner(run_blocking: RunBlocking) -> tuple[Owner, ...]:
     """Return all programs that can own an interface, in the order in which they are asked."""
     return (NetworkManager(), Networkd(run_blocking), Dhcpcd(run_blocking), Ifupdown(run_blocking))
 

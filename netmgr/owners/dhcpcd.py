@@ -7,16 +7,17 @@ import re
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import from_wpa_supplicant
-from netmgr.owners.files import RunBlocking, read
+from netmgr.owners.files import read
 from netmgr.programs import run
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 
 PIDS: Final = ("run/dhcpcd/pid", "run/dhcpcd.pid")
 """Files with the id of the process, of version 9 and of older ones."""
@@ -31,7 +32,7 @@ class Dhcpcd:
 
     name: Manager = "dhcpcd"
 
-    def __init__(self, run_blocking: RunBlocking[Any], root: Path = Path("/")) -> None:
+    def __init__(self, run_blocking: RunBlocking, root: Path = Path("/")) -> None:
         self._run_blocking, self._root = run_blocking, root
 
     async def manages(self, interface: str) -> bool:

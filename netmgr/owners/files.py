@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from schema import ErrorKind, MachineError
 
-T = TypeVar("T")
-RunBlocking = Callable[[Callable[[], T]], Awaitable[T]]
-"""Runs a function in a worker."""
 MAX_FILE: Final = 256 * 1024
 """Bytes of a configuration file that are read."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import from_wpa_supplicant
-from netmgr.owners.files import RunBlocking, read
+from netmgr.owners.files import read
 from netmgr.programs import run
+from support import RunBlocking
 
 STATE: Final = "run/network/ifstate"
 LIMIT: Final = 90.0
@@ -22,7 +23,7 @@ class Ifupdown:
 
     name: Manager = "ifupdown"
 
-    def __init__(self, run_blocking: RunBlocking[Any], root: Path = Path("/")) -> None:
+    def __init__(self, run_blocking: RunBlocking, root: Path = Path("/")) -> None:
         self._run_blocking, self._root = run_blocking, root
 
     async def manages(self, interface: str) -> bool:

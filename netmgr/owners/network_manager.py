@@ -12,8 +12,9 @@ from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import MAX_ADOPTED, from_network_manager, plain_settings
 from netmgr.owners.bus import PROPERTIES, Bus, BusError, get, system_bus
-from netmgr.owners.files import RunBlocking, read, write
+from netmgr.owners.files import read, write
 from schema import MachineError
+from support import RunBlocking
 
 SERVICE: Final = "org.freedesktop.NetworkManager"
 ROOT: Final = "/org/freedesktop/NetworkManager"
@@ -34,7 +35,7 @@ def _ignored(interface: str) -> str:
 
 async def ignore(
     interface: str,
-    run_blocking: RunBlocking[Any],
+    run_blocking: RunBlocking,
     folder: Path = RUNTIME,
     bus: Callable[[], AbstractAsyncContextManager[Bus]] = system_bus,
 ) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.bus import Bus, BusError, get, system_bus
-from netmgr.owners.files import RunBlocking, read, remove, write
+from netmgr.owners.files import read, remove, write
+from support import RunBlocking
 
 SERVICE: Final = "org.freedesktop.network1"
 ROOT: Final = "/org/freedesktop/network1"
@@ -41,7 +42,7 @@ class Networkd:
 
     def __init__(
         self,
-        run_blocking: RunBlocking[Any],
+        run_blocking: RunBlocking,
         bus: Callable[[], AbstractAsyncContextManager[Bus]] = system_bus,
         root: Path = Path("/"),
     ) -> None:

@@ -15,6 +15,7 @@ from netmgr.provisioning.records import (
     State,
     World,
 )
+from nursery_graph import doubled
 
 
 def connected(world: World) -> bool:
@@ -120,7 +121,7 @@ def reboot_interval(state: State, world: World) -> float:
     first = world.settings.reboot_after_offline
     if not first or not state.ever_online:
         return math.inf
-    return min(first * 2.0 ** min(state.reboots, 20), max(first, MAX_REBOOT_INTERVAL))
+    return doubled(first, max(first, MAX_REBOOT_INTERVAL), state.reboots + 1)
 
 
 def reboot_at(state: State, world: World, now: float) -> float:

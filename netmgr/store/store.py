@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 import trio
 from msgspec.structs import replace as with_fields
 
 from netmgr.store.records import InvalidStoredError, Stored, decode, encode, new_password
+from support import RunBlocking
 from support.files import replace_file
 
 COPY: Final = ".previous"
 DAMAGED: Final = ".damaged"
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 _log = structlog.get_logger("netmgr.store")
 

@@ -7,11 +7,10 @@ the engine. A client that is connected no longer needs signalling.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
 from typing import Any, Final, Protocol
 
 import structlog
@@ -35,7 +34,7 @@ from rpc.peers.signals import (
 )
 from rpc.status import of_exception
 from schema import ErrorKind, MachineError
-from support import ungrouped
+from support import RunBlocking, ungrouped
 
 MAX_CALLER_ATTEMPTS: Final = 8  # clients with the same key that are being connected: they may never connect
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB
@@ -47,8 +46,6 @@ _log = structlog.get_logger("cloud.webrtc")
 
 Media = Callable[[PeerConnection, Channel], AbstractAsyncContextManager[Any]]
 """Opens what `Peer.media` refers to, for a connection and its channel for renegotiation."""
-
-RunBlocking = Callable[[Callable[[], ModuleType]], Awaitable[ModuleType]]
 
 
 class Door(Protocol):

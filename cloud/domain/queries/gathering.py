@@ -20,11 +20,12 @@ from cloud.domain.data import sources
 from cloud.domain.data.segments.catalog import columns_of
 from cloud.domain.data.segments.columns import KEYS, WHOLE
 from cloud.domain.data.segments.parquet import Position
-from cloud.domain.data.segments.sealing import Run, Transactions
+from cloud.domain.data.segments.sealing import Transactions
 from cloud.domain.queries.query import MAX_COPIED, MAX_RECENT, Material
 from cloud.domain.queries.view import RECENT, SOURCES
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 
 PAGE: Final = 5000  # rows that one transaction reads at most
 FIRST_PAGE: Final = 200  # in the first one, when their length is unknown
@@ -37,7 +38,7 @@ _LINE: Final = (
 )
 
 
-async def gathered(store: Transactions, blobs: Blobs, run: Run[Any], owner: str, folder: Path) -> Material:
+async def gathered(store: Transactions, blobs: Blobs, run: RunBlocking, owner: str, folder: Path) -> Material:
     """Write sources and recent readings of an organization into a folder; return where the others are.
 
     EXHAUSTED if there are too many recent ones; UNAVAILABLE if a disk or the file store cannot be used.
@@ -66,7 +67,7 @@ async def gathered(store: Transactions, blobs: Blobs, run: Run[Any], owner: str,
 class _Copy:
     """Files that are written for a query, in a thread."""
 
-    def __init__(self, run: Run[Any], folder: Path) -> None:
+    def __init__(self, run: RunBlocking, folder: Path) -> None:
         self._run, self._folder = run, folder
         self.longest = self._count = self._size = 0
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 import trio
@@ -19,7 +19,7 @@ from runtime.engine.metrics.history import History
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from schema.document import MachineDocument
-from support import Worker
+from support import RunBlocking, Worker
 from support.files import FileRing
 from telemetry.logs.logger_names import ROOT
 from telemetry.metrics import Encoder
@@ -38,12 +38,12 @@ RETRY: Final = 30.0  # seconds until writing is retried after an error
 WAITING: Final = 600  # samples kept while the disk does not respond; older ones are dropped
 LAST_LIMIT: Final = 2.0  # seconds to write the last samples when the recorder ends
 
-RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs a function that may block on the disk."""
+
+T = TypeVar("T")
 
 
-async def _run_directly(function: Callable[[], None]) -> None:
-    function()
+async def _run_directly(function: Callable[[], T], /) -> T:
+    return function()
 
 
 def folder_of(base: Path, part: str) -> Path:

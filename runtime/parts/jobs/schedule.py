@@ -8,6 +8,7 @@ from typing import Final
 
 from cronsim import CronSim, CronSimError
 
+from nursery_graph import doubled
 from schema import ConfigError, parse_duration
 from schema.document import schedule_kind
 
@@ -52,7 +53,7 @@ class Continuous:
 
     def pause(self, failures: int) -> float:
         """Return the seconds to wait after `failures` consecutive failures."""
-        return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)) if failures else 0.0
+        return doubled(FIRST_PAUSE, LONGEST_PAUSE, failures)
 
 
 Schedule = Every | Cron | Continuous

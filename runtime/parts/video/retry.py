@@ -7,6 +7,8 @@ from typing import Final
 import structlog
 import trio
 
+from nursery_graph import doubled
+
 FIRST_DELAY: Final = 0.2  # seconds before the next attempt after an error; twice as long after each further one
 MAX_DELAY: Final = 5.0
 
@@ -32,9 +34,8 @@ class Retries:
 
     async def wait(self) -> None:
         """Wait before the next attempt."""
-        delay = min(MAX_DELAY, FIRST_DELAY * 2 ** min(self._failures, 10))
         self._failures += 1
-        await trio.sleep(delay)
+        await trio.sleep(doubled(FIRST_DELAY, MAX_DELAY, self._failures))
 
     async def failed(self, error: Exception) -> None:
         """Log an error, and wait before the next attempt."""

@@ -28,6 +28,7 @@ PUBLIC = {
     "back_off",
     "current_node",
     "cyclic_groups",
+    "doubled",
     "process_group",
     "supervise",
 }

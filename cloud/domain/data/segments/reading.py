@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cloud.blobs import Blobs
 from cloud.domain.data import readings
@@ -22,11 +22,12 @@ from cloud.domain.data.segments.columns import Row
 from cloud.domain.data.segments.contents import Contents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
 from cloud.domain.data.segments.parquet import Position, between, counted
-from cloud.domain.data.segments.sealing import Run, Transactions, missing_file
+from cloud.domain.data.segments.sealing import Transactions, missing_file
 from cloud.domain.data.sources import Source, by_numbers, tags_of
 from cloud.store.sql import Sql, Value
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 
 ScopeOf = Callable[[Sql], Scope]
 """Function that returns what a caller may access, in the transaction that reads it."""
@@ -52,7 +53,7 @@ class Files:
 
     blobs: Blobs
     contents: Contents
-    run: Run[Any]
+    run: RunBlocking
 
     async def rows(
         self, segment: Segment, within: Range, most: int | None = None, *, newest: bool = False, of: str = "a source"

@@ -7,11 +7,11 @@ is in exactly one place, and a file that nothing names is removed by the sweep.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from cloud.blobs import Blobs, discard, new_key
 from cloud.domain.data.segments import listed
@@ -23,6 +23,7 @@ from cloud.domain.data.sources import chunks
 from cloud.store.sql import Sql
 from cloud.values.times import Clock, stored
 from schema import ErrorKind, MachineError
+from support import RunBlocking
 
 MOST: Final = 20_000  # readings of a segment: deleting their rows is one transaction
 CHARACTERS: Final = 8_000_000  # of their JSON, which is in memory
@@ -34,8 +35,6 @@ CLAIM: Final = timedelta(days=1)  # between the note of a file and its segment: 
 SOURCES: Final = 200  # sources that one transaction looks at
 
 T = TypeVar("T")
-Run = Callable[[Callable[[], T]], Awaitable[T]]
-"""Function that runs another function in a thread."""
 
 
 class Transactions(Protocol):
@@ -62,7 +61,7 @@ class Changed(Exception):
     """The readings of a segment were deleted or sealed by others in the meantime."""
 
 
-async def sealed(store: Transactions, blobs: Blobs, run: Run[Any], due: Due, before: datetime, clock: Clock) -> int:
+async def sealed(store: Transactions, blobs: Blobs, run: RunBlocking, due: Due, before: datetime, clock: Clock) -> int:
     """Seal the oldest readings of a source that arrived before `before`; return their number.
 
     0 if there are none, or too few. Changed if others changed them at the same time; then nothing has happened.
@@ -78,7 +77,7 @@ async def sealed(store: Transactions, blobs: Blobs, run: Run[Any], due: Due, bef
 async def keep(
     store: Transactions,
     blobs: Blobs,
-    run: Run[Any],
+    run: RunBlocking,
     owner: str,
     rows: Sequence[Row],
     clock: Clock,
@@ -95,7 +94,7 @@ async def keep(
 async def keep_columns(
     store: Transactions,
     blobs: Blobs,
-    run: Run[Any],
+    run: RunBlocking,
     owner: str,
     columns: Columns,
     facts: Facts,

@@ -133,7 +133,7 @@ def test_a_crash_between_the_copy_and_the_file_loses_nothing(tmp_path: Path, mon
             raise OSError(28, "No space left on device")
         target.write_bytes(content)
 
-    monkeypatch.setattr("netmgr.store.store.replace", crash)
+    monkeypatch.setattr("netmgr.store.store.replace_file", crash)
     with pytest.raises(OSError, match="No space"):
         save(path, replace(WHOLE, password="def"))
     assert calls == [path.with_name(path.name + COPY), path]
@@ -150,7 +150,7 @@ async def test_a_full_disk_is_a_problem_until_something_is_stored(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("netmgr.store.store.replace", full)
+    monkeypatch.setattr("netmgr.store.store.replace_file", full)
     await store.change(lambda stored: with_network(stored, HOME))
     assert store.stored.networks == (HOME,)
     assert "No space left on device" in store.problem
