@@ -1,5 +1,5 @@
 // Builds the islands of the pages into rpc/pages/static/built, which is checked in: `make run` needs no Node.js.
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 import type { Plugin } from 'vite';
@@ -23,8 +23,30 @@ const sheets: Plugin = {
   },
 };
 
+// The licences of all packages of which a built file contains something, as they require.
+const licences: Plugin = {
+  name: 'licences',
+  generateBundle(_, bundle) {
+    const folders = new Set<string>();
+    for (const part of Object.values(bundle)) {
+      for (const id of part.type === 'chunk' ? part.moduleIds : []) {
+        const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
+        if (folder !== undefined) folders.add(folder);
+      }
+    }
+    const texts = [...folders].map((folder) => {
+      const facts = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')) as Record<string, string>;
+      const name = `${facts['name']} ${facts['version']} (${facts['license']})`;
+      const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice)/i.test(file));
+      const parts = files.sort().map((file) => readFileSync(`${folder}/${file}`, 'utf8').trim());
+      return `${name}\n${'='.repeat(name.length)}\n\n${parts.join('\n\n') || 'The package has no text of its licence.'}\n`;
+    });
+    this.emitFile({ type: 'asset', fileName: 'licenses.txt', source: texts.sort().join('\n\n') });
+  },
+};
+
 export default defineConfig({
-  plugins: [sheets, svelte({ compilerOptions: { css: 'external' } })],
+  plugins: [sheets, licences, svelte({ compilerOptions: { css: 'external' } })],
   base: './',
   build: {
     target: 'es2022',
