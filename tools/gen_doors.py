@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.check_layout import module_of, sources
+from tools.check_layout import module_of
+from tools.check_sizes import PACKAGES
 
 WIDTH: Final = 120
 MAP: Final = "Public, in the order in which to read them:"
@@ -46,8 +47,7 @@ def doors() -> list[Door]:
 
 
 def _doors() -> Iterator[Door]:
-    for source in sorted(path for path in sources() if path.endswith("/__init__.py")):
-        path = Path(source)
+    for path in sorted(path for package in PACKAGES for path in Path(package).rglob("__init__.py")):
         text = path.read_text("utf-8")
         if LOADER not in text:
             continue
@@ -59,7 +59,7 @@ def _doors() -> Iterator[Door]:
                     names[f"{module}.{alias.name}"] = []
                 else:
                     names.setdefault(module, []).append(alias.name)
-        yield Door(module_of(source), path, names)
+        yield Door(module_of(path.as_posix()), path, names)
 
 
 def _file(module: str) -> Path:
