@@ -10,8 +10,6 @@ from rpc.api import APIS
 from schema import API, ErrorKind, MachineError, Model
 
 NOT_BUILT: Final = {
-    ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
-    ("rdk:component:arm", "wrapper_arm"): "wrapping an arm in another kinematic model",
     ("rdk:component:base", "sensor-controlled"): "closed-loop control of a base by movement sensors",
     ("rdk:component:board", "esp32"): "boards of microcontrollers",
     ("rdk:component:camera", "ffmpeg"): "reading video streams with ffmpeg",

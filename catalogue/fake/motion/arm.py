@@ -10,5 +10,5 @@ class FakeArmConfig(
 ):
     """Attributes of a simulated arm."""
 
-    arm_model: str = ""  # accepted but ignored: the kinematics are always those of the built-in six-axis arm
-    model_path: str = ""  # a kinematics file in SVA JSON that replaces the built-in kinematics
+    arm_model: str = ""  # six_axis (default), lite6, ur20, ur5e, xarm6 or xarm7; for another name the default is used
+    model_path: str = ""  # a kinematics file (JSON or URDF), instead of a name

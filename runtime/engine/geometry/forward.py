@@ -47,11 +47,11 @@ def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
     values = _values(model, positions)
     parts: dict[str, KinematicLink | KinematicJoint] = {link.id: link for link in model.links}
     parts |= {joint.id: joint for joint in model.joints}
-    name = _end(model, parts)
+    name = end_of(model, parts)
     pose = Pose()
     for _ in parts:
         part = parts[name]
-        own = _link(part.pose) if isinstance(part, KinematicLink) else _joint(part, values[part.id])
+        own = pose_of_link(part.pose) if isinstance(part, KinematicLink) else _joint(part, values[part.id])
         pose = compose(own, pose)
         name = part.parent
         if name not in parts:
@@ -61,7 +61,8 @@ def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
     raise MachineError(f"the parents in the kinematics of {model.name!r} form a cycle", kind=ErrorKind.PRECONDITION)
 
 
-def _end(model: KinematicModel, parts: dict[str, KinematicLink | KinematicJoint]) -> str:
+def end_of(model: KinematicModel, parts: dict[str, KinematicLink | KinematicJoint]) -> str:
+    """Return the name of the output of a model, whose `parts` are by name; MachineError if it has several ends."""
     if model.output_frames and model.output_frames[0] in parts:
         return model.output_frames[0]
     parents = {part.parent for part in parts.values()}
@@ -100,7 +101,8 @@ def _joint(joint: KinematicJoint, position: float) -> Pose:
     return _turned((0.0, 0.0, 0.0), convert(x, y, z, math.radians(position)))
 
 
-def _link(pose: LinkPose) -> Pose:
+def pose_of_link(pose: LinkPose) -> Pose:
+    """Return the pose of a link, whichever form its rotation has."""
     translation = (pose.translation.x, pose.translation.y, pose.translation.z)
     if (q := pose.quaternion) is not None:
         return _turned(translation, (q.w, q.x, q.y, q.z))

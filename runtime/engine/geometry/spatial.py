@@ -130,6 +130,11 @@ class Transform(NamedTuple):
             multiply(self.rotation, other.rotation), add(self.translation, apply(self.rotation, other.translation))
         )
 
+    def inverse(self) -> Transform:
+        """Return the inverse."""
+        back = transpose(self.rotation)
+        return Transform(back, scale(apply(back, self.translation), -1.0))
+
     def pose(self) -> Pose:
         """Return the pose message."""
         o = to_orientation(self.rotation)

@@ -2,7 +2,7 @@
 
 The format has `links` and `joints`, each with `id` and `parent`, which form one chain from `world`. A link has a
 `translation` (mm) and an `orientation` ({type, value}); a joint has a `type`, an `axis`, and `min` and `max` (degrees,
-mm).
+mm). Both may have a `geometry` (box, sphere or capsule) in the frame in which the link or joint begins.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.engine.components.motion.kinematics import (
@@ -31,7 +31,9 @@ from runtime.engine.geometry.spatial import (
     from_quaternion,
     to_orientation,
 )
-from schema import FORMS, ConfigError, Vector3
+from schema import FORMS, ConfigError, Geometry, Vector3
+from schema.decoding import Report
+from schema.frames import decode_frame
 
 _TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
 
@@ -42,17 +44,19 @@ class Link:
 
     id: str
     transform: Transform
+    shapes: tuple[Geometry, ...] = ()  # for collisions, in the frame in which the link begins
 
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint; limits are in degrees or mm."""
+    """A joint; limits are in degrees or mm, and `speed` is in them per second."""
 
     id: str
     type: JointType
     axis: Vector
     low: float
     high: float
+    speed: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,13 @@ def dump(chain: Chain) -> bytes:
                 value = {"x": o.o_x, "y": o.o_y, "z": o.o_z, "th": o.theta}
                 link["orientation"] = {"type": "ov_degrees", "value": value}
             links.append(link)
+            if part.shapes:
+                link["geometry"] = _shape_document(part.shapes[0])
+                # The format has one shape for a link: further ones become links without length.
+                for number, shape in enumerate(part.shapes[1:], 1):
+                    extra_id = f"{part.id}_{number}"
+                    links.insert(-1, {"id": extra_id, "parent": parent, "geometry": _shape_document(shape)})
+                    parent = link["parent"] = extra_id
         else:
             joints.append(
                 {
@@ -133,18 +144,46 @@ def load(data: bytes, path: str) -> Chain:
 def _part(part: Mapping[str, Any]) -> Link | Joint:
     if "axis" not in part:
         rotation = _rotation(part.get("orientation"))
-        return Link(part["id"], Transform(rotation, _vector(part.get("translation") or {})))
-    return Joint(
-        part["id"],
-        _TYPES[part["type"]],
-        _vector(part["axis"]),
-        float(part.get("min", -math.inf)),
-        float(part.get("max", math.inf)),
-    )
+        shapes = shapes_of(part.get("geometry"), part["id"])
+        return Link(part["id"], Transform(rotation, _vector(part.get("translation") or {})), shapes)
+    axis = _vector(part["axis"])
+    low, high = float(part.get("min", -math.inf)), float(part.get("max", math.inf))
+    if not any(axis) or not low <= high:
+        raise ValueError(f"joint {part['id']!r} has no axis" if not any(axis) else f"joint {part['id']!r}: min > max")
+    return Joint(part["id"], _TYPES[part["type"]], axis, low, high)
+
+
+def shapes_of(raw: Any, label: str) -> tuple[Geometry, ...]:
+    """Read the `geometry` of a link; a point and a mesh are no shape. ValueError if it is not valid."""
+    report = Report()
+    frame = decode_frame({"geometry": raw}, label, report)
+    if frame is None:
+        raise ValueError(str(report.problems[0]))
+    shape = frame.geometry
+    if shape is None or (shape.sphere is not None and not shape.sphere.radius_mm):
+        return ()
+    return (replace(shape, label=shape.label or label),)
+
+
+def _shape_document(shape: Geometry) -> dict[str, Any]:
+    document: dict[str, Any] = {"label": shape.label}
+    if shape.box is not None:
+        document |= {"type": "box", **_xyz((shape.box.dims_mm.x, shape.box.dims_mm.y, shape.box.dims_mm.z))}
+    elif shape.capsule is not None:
+        document |= {"type": "capsule", "r": shape.capsule.radius_mm, "l": shape.capsule.length_mm}
+    elif shape.sphere is not None:
+        document |= {"type": "sphere", "r": shape.sphere.radius_mm}
+    at = shape.center
+    document["translation"] = _xyz((at.x, at.y, at.z))
+    value = {"x": at.o_x, "y": at.o_y, "z": at.o_z, "th": at.theta}
+    document["orientation"] = {"type": "ov_degrees", "value": value}
+    return document
 
 
 def _vector(value: Mapping[str, Any]) -> Vector:
     lower = {key.lower(): float(number) for key, number in value.items()}
+    if not all(map(math.isfinite, lower.values())):
+        raise ValueError(f"{value} has a number that is not finite")
     return (lower.get("x", 0.0), lower.get("y", 0.0), lower.get("z", 0.0))
 
 
@@ -165,12 +204,18 @@ def _model(chain: Chain) -> KinematicModel:
             pose = LinkPose(
                 Vector3(*part.transform.translation), orientation_vector=to_orientation(part.transform.rotation)
             )
-            links.append(KinematicLink(part.id, parent, pose))
+            # Shapes of the message are in the frame in which the link ends.
+            links.append(KinematicLink(part.id, parent, pose, [_moved(part, shape) for shape in part.shapes]))
         else:
-            limits = JointLimits(*(limit if math.isfinite(limit) else None for limit in (part.low, part.high)))
+            numbers = (limit if math.isfinite(limit) else None for limit in (part.low, part.high, part.speed))
+            limits = JointLimits(*numbers)
             joints.append(KinematicJoint(part.id, parent, part.type, Vector3(*part.axis), limits))
         parent = part.id
     return KinematicModel(chain.name, links, joints, (parent,))
+
+
+def _moved(link: Link, shape: Geometry) -> Geometry:
+    return replace(shape, center=link.transform.inverse().then(Transform.of(shape.center)).pose())
 
 
 def _xyz(v: Vector) -> dict[str, float]:

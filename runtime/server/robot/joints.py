@@ -14,11 +14,10 @@ from runtime.engine.components.motion.arm import Arm
 from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.gripper import Gripper
 from runtime.engine.components.motion.kinematics import KinematicsFormat
-from runtime.engine.geometry.forward import model_of, output
 from runtime.engine.geometry.frames import Part
-from runtime.engine.resource import Resource
+from runtime.engine.geometry.moving import pose_of
 from runtime.engine.roster import Roster
-from schema import ErrorKind, MachineError, Pose
+from schema import Pose
 from support import gather
 
 KINEMATICS_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
@@ -33,29 +32,10 @@ async def poses_of(roster: Roster, parts: Iterable[Part]) -> Mapping[str, Pose]:
 
     async def read(part: Part) -> None:
         async with roster.find(part.resource).use() as driver:
-            poses[part.name] = await _pose_of(driver)
+            poses[part.name] = await pose_of(driver)
 
     await gather(*(partial(read, part) for part in parts))
     return poses
-
-
-async def _pose_of(driver: Resource) -> Pose:
-    if isinstance(driver, Arm):
-        return await driver.get_end_position()
-    if isinstance(driver, Gantry):
-        return output(model_of(await driver.get_kinematics()), await driver.get_position())
-    if isinstance(driver, Gripper):
-        try:
-            model = model_of(await driver.get_kinematics())
-            inputs = await driver.get_current_inputs() if model.joints else ()
-        except NotImplementedError:
-            return Pose()  # a gripper without joints does not move
-        except MachineError as error:
-            if error.kind is not ErrorKind.UNSUPPORTED:
-                raise
-            return Pose()
-        return output(model, inputs)
-    return Pose()
 
 
 async def links_of(

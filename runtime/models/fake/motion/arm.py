@@ -3,87 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar, Final
-
-import trio
 
 from catalogue.fake.motion.arm import FakeArmConfig
 from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
 from runtime.engine.components.motion.kinematics import Kinematics, Mesh
-from runtime.engine.geometry.chain import SIX_AXIS, attempts, forward
-from runtime.engine.geometry.spatial import Transform
-from runtime.engine.geometry.sva import Chain, kinematics, load
+from runtime.engine.geometry.chain import SIX_AXIS, forward
+from runtime.engine.geometry.sva import Chain, kinematics
+from runtime.engine.kinematics import arms
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
-from runtime.models.motion import check_finite
-from schema import ConfigError, ErrorKind, Geometry, MachineError, Pose, RectangularPrism, Vector3
+from runtime.models.kinematic_arm import chain_in_file, check_positions, joints_for, shapes_at
+from schema import ErrorKind, Geometry, MachineError, Pose, RectangularPrism, Vector3
 
 SPEED: Final = 90.0  # highest speed of every joint, degrees (or mm) per second
 HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: a bent pose, from which it can move in every direction
 
 
 class FakeArm(MovingAxes, Arm):
-    """All joints arrive at the same time. Poses are solved by iterative inverse kinematics within the joint limits."""
+    """All joints arrive at the same time. Of the joint positions for a pose, those nearest to the current are used."""
 
+    chain: Chain
     Config: ClassVar[type[Attributes]] = FakeArmConfig
 
     async def run(self, *, task_status: Started) -> None:
         """Add the arm to the simulated world until cancelled. ConfigError for an unreadable kinematics file."""
-        self._chain = self._load()
-        count = len(self._chain.joints)
-        start = HOME if self._chain is SIX_AXIS else [min(j.high, max(j.low, 0.0)) for j in self._chain.joints]
-        await self.simulate("arm", list(start)[:count], task_status)
+        self.chain = self._load()
+        await self.simulate("arm", self.home(), task_status)
+
+    def speed(self) -> float:
+        """Return the highest speed of every joint, in degrees (or mm) per second."""
+        return SPEED
+
+    def home(self) -> list[float]:
+        """Return the positions at which the arm begins."""
+        if self.chain is SIX_AXIS:
+            return list(HOME)
+        return [min(joint.high, max(joint.low, 0.0)) for joint in self.chain.joints]
 
     def _load(self) -> Chain:
         config: FakeArmConfig = self.attributes
         if config.model_path:
-            path = Path(config.model_path).expanduser()
-            try:
-                chain = load(path.read_bytes(), "attributes.model-path")
-            except OSError as error:
-                raise ConfigError(
-                    "attributes.model-path",
-                    f"{path}: {error.strerror}",
-                    remedy="use the path of a readable kinematics file",
-                ) from error
-            if not chain.joints:
-                raise ConfigError("attributes.model-path", f"{path} has no joints")
-            return chain
-        if config.arm_model and config.arm_model != SIX_AXIS.name:
+            return chain_in_file(config.model_path)
+        if config.arm_model in arms.NAMES:
+            return arms.named(config.arm_model)
+        if config.arm_model:
             self.log.warning(
-                "the simulated arm does not use the kinematics of the configured model",
+                "the simulated arm does not have the kinematics of the configured model",
                 asked=config.arm_model,
                 used=SIX_AXIS.name,
+                available=list(arms.NAMES),
             )
         return SIX_AXIS
 
     def _checked(self, positions: Sequence[float]) -> list[float]:
-        values = finite_values("joint positions", positions, len(self._chain.joints))
-        for value, joint in zip(values, self._chain.joints, strict=True):
-            self.check_range(f"joint {joint.id} cannot go to {value:g}", value, joint.low, joint.high)
-        return values
+        return check_positions(self.chain, positions, str(self.name))
 
     async def get_end_position(self, *, extra: Extra = None) -> Pose:
         """Compute the end position by forward kinematics."""
-        return forward(self._chain, await self.positions()).pose()
+        return forward(self.chain, await self.positions()).pose()
 
     async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
         """Move to a pose. INVALID if no joint positions within the limits reach it."""
-        check_finite("the pose", to.x, to.y, to.z, to.o_x, to.o_y, to.o_z, to.theta)
-        start = await self.positions()
-        goal = Transform.of(to)
-        for joint_positions in attempts(self._chain, goal, start):
-            if joint_positions is not None:
-                await self.move_to_joint_positions(joint_positions)
-                return
-            await trio.lowlevel.checkpoint()
-        raise MachineError(
-            f"{self.name}: the pose at ({to.x:g}, {to.y:g}, {to.z:g}) mm is out of reach",
-            kind=ErrorKind.INVALID,
-            remedy="choose a pose nearer to the arm, or another orientation",
-        )
+        await self.move_to_joint_positions(await joints_for(self.chain, to, await self.positions(), str(self.name)))
 
     async def get_joint_positions(self, *, extra: Extra = None) -> Sequence[float]:
         """Return the joint positions in degrees or mm, base first."""
@@ -92,7 +75,7 @@ class FakeArm(MovingAxes, Arm):
     async def move_to_joint_positions(self, positions: Sequence[float], *, extra: Extra = None) -> None:
         """Move the joints, which arrive at the same time. INVALID for positions outside the limits."""
         values = self._checked(positions)
-        await self.move_axes(values, [SPEED] * len(values), together=True)
+        await self.move_axes(values, [self.speed()] * len(values), together=True)
 
     async def move_through_joint_positions(
         self, positions: Sequence[Sequence[float]], options: MoveOptions | None = None, *, extra: Extra = None
@@ -104,15 +87,16 @@ class FakeArm(MovingAxes, Arm):
             raise Unsupported(f"{self.name} cannot limit the speed of its tool", remedy="limit the joints' speeds")
         if options.max_acc_degs_per_sec2 is not None or options.max_acc_degs_per_sec2_joints:
             raise Unsupported(f"{self.name} does not support limits of acceleration", remedy="limit the joints' speeds")
-        common = min(SPEED, options.max_vel_degs_per_sec or SPEED)
-        count = len(self._chain.joints)
+        fastest = self.speed()
+        common = min(fastest, options.max_vel_degs_per_sec or fastest)
+        count = len(self.chain.joints)
         speeds = finite_values("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)
         if min(speeds) <= 0:
             raise MachineError(f"{self.name}: a joint speed of {min(speeds):g} is not above 0", kind=ErrorKind.INVALID)
         await self.access()
         async with self.motion.begin(self.halt):
             for waypoint in waypoints:
-                limits = [min(SPEED, speed) for speed in speeds]
+                limits = [min(fastest, speed) for speed in speeds]
                 await self.world.sleep_until(self.axes.send_together(waypoint, limits, self.world.now()))
 
     async def move_through_joint_positions_streamed(
@@ -143,7 +127,7 @@ class FakeArm(MovingAxes, Arm):
     ) -> Kinematics:
         """Return the kinematics in SVA JSON and as a structure; there are no meshes."""
         await self.access()
-        return kinematics(self._chain)
+        return kinematics(self.chain)
 
     async def get_3d_models(self, *, extra: Extra = None) -> Mapping[str, Mesh]:
         """Return no models."""
@@ -165,6 +149,9 @@ class FakeArm(MovingAxes, Arm):
         return False
 
     async def get_geometries(self, *, extra: Extra = None) -> list[Geometry]:
-        """Return a box around the flange."""
+        """Return the shapes of the links; a box around the flange if there are none."""
+        shapes = shapes_at(self.chain, await self.positions(), self.name.short)
+        if shapes:
+            return shapes
         end = await self.get_end_position()
         return [Geometry(end, box=RectangularPrism(Vector3(60.0, 60.0, 60.0)), label=self.name.short)]

@@ -1,0 +1,24 @@
+"""The arm `simulated`: its joints take time to move."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from catalogue.arms import SimulatedArmConfig
+from runtime.engine.resource import Attributes
+from runtime.models.fake.motion.arm import FakeArm
+
+
+class SimulatedArm(FakeArm):
+    """A simulated arm whose speed is configured, and which begins with all joints at zero."""
+
+    Config: ClassVar[type[Attributes]] = SimulatedArmConfig
+
+    def speed(self) -> float:
+        """Return the configured speed in degrees (or mm) per second."""
+        return math.degrees(self.attributes.speed)
+
+    def home(self) -> list[float]:
+        """Return zero for every joint, or the nearest position within its limits."""
+        return [min(joint.high, max(joint.low, 0.0)) for joint in self.chain.joints]
