@@ -62,7 +62,7 @@ clean: ## Remove everything that `make` made
 $(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
 	@VENV=$(VENV) tools/setup $*
 
-$(VENV)/.ml $(VENV)/.data: $(VENV)/.%: requirements/%.lock $(VENV)/.run
+$(VENV)/.ml $(VENV)/.data $(VENV)/.motion: $(VENV)/.%: requirements/%.lock $(VENV)/.run
 	@VENV=$(VENV) tools/setup $*
 
 tests/e2e/typescript/node_modules/.ready: tests/e2e/typescript/package-lock.json
