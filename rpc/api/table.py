@@ -128,6 +128,7 @@ STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
         "viam.component.arm.v1.ArmService.MoveThroughJointPositionsStreamed": Streamed("init", "batch", "batches"),
         "viam.component.audioout.v1.AudioOutService.PlayStream": Streamed("init", "audio_chunk", "audio_chunks"),
         "viam.robot.v1.RobotService.Tunnel": Streamed("", "data", "data"),
+        "viam.service.motion.v1.MotionService.TempStreamArmJointPositions": Streamed("init", "targets", "targets"),
         "viam.service.shell.v1.ShellService.CopyFilesFromMachine": Streamed("metadata", "ack_last_file", "acks"),
         "viam.service.shell.v1.ShellService.CopyFilesToMachine": Streamed("metadata", "file_data", "files"),
         "viam.service.shell.v1.ShellService.Shell": Streamed("", "data_in", "data_in", "extra"),

@@ -39,6 +39,7 @@ _CLASSES: Final = {
         "discovery": "DiscoveryService",
         "generic": "GenericService",
         "mlmodel": "MLModel",
+        "motion": "Motion",
         "sensors": "Sensors",
         "shell": "ShellService",
         "vision": "Vision",

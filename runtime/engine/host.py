@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import trio
@@ -17,8 +17,11 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from hal import Hardware
 from hal.sim import World
 from runtime.engine.planning.reconfigure import PlannedResource
-from runtime.engine.resource import Actuator, Context, Others, Resource, no_others
+from runtime.engine.resource import Actuator, Context, Others, Resource, no_document, no_others
 from schema import ErrorKind, MachineError, ResourceName
+
+if TYPE_CHECKING:
+    from schema.document import MachineDocument
 
 CALLS_LIMIT: Final = 10.0  # seconds for cancelled calls to end; more than a bus transaction, less than stop_timeout
 REST_LIMIT: Final = 5.0  # seconds for an actuator to stop before its driver is cancelled anyway
@@ -73,6 +76,7 @@ class ResourceHost:
         log: structlog.stdlib.BoundLogger,
         changed: Callable[[ResourceHost, bool], None] = lambda host, is_open: None,
         others: Others = no_others,
+        document: Callable[[], MachineDocument] = no_document,
     ) -> None:
         assert isinstance(planned.name, ResourceName)
         self.name: ResourceName = planned.name
@@ -87,6 +91,7 @@ class ResourceHost:
         self._log = log
         self._changed = changed
         self._others = others
+        self._document = document
         self._driver_run: _DriverRun | None = None
 
     def use(self) -> Use:
@@ -155,6 +160,7 @@ class ResourceHost:
             hardware=self._hardware,
             log=self._log,
             others=self._others,
+            document=self._document,
         )
         return planned.cls(context)
 

@@ -85,5 +85,6 @@ async def _run_host(
         log=log,
         changed=roster.host_changed,
         others=roster.hosts_of,
+        document=roster.document,
     )
     await host.run(deps, task_status=task_status)

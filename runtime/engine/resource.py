@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import structlog
 import trio
@@ -20,6 +20,9 @@ from hal import Hardware
 from hal.sim import World
 from schema import API, ErrorKind, Geometry, MachineError, Model, ResourceName
 from schema import Attributes as Attributes
+
+if TYPE_CHECKING:
+    from schema.document import MachineDocument
 
 Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 """A value in a reading, a command or `extra`: JSON and bytes (base64 on the wire)."""
@@ -56,6 +59,13 @@ def no_others(api: API) -> Mapping[ResourceName, Door]:
     return {}
 
 
+def no_document() -> MachineDocument:
+    """Return an empty document; for a resource that runs outside a machine."""
+    from schema.document import MachineDocument
+
+    return MachineDocument()
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The arguments with which a resource is constructed."""
@@ -67,6 +77,7 @@ class Context:
     hardware: Hardware  # the pins, buses and ports that drivers open
     log: structlog.stdlib.BoundLogger
     others: Others = no_others
+    document: Callable[[], MachineDocument] = no_document  # the configuration in force, for services that need frames
 
 
 ResourceT = TypeVar("ResourceT", bound="Resource")
@@ -93,6 +104,7 @@ class Resource:
         self.hardware = context.hardware
         self.log = context.log
         self.others = context.others
+        self.document = context.document
 
     async def run(self, *, task_status: Started) -> None:
         """Run the resource until cancelled; returning earlier counts as a failure.

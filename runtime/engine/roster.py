@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from nursery_graph import Graph, NodeStatus, State
 from runtime.engine.host import ResourceHost
 from runtime.engine.planning.reconfigure import PlannedResource
+from runtime.engine.resource import no_document
 from schema import API, ErrorKind, MachineError, ResourceName
 from schema.decoding import did_you_mean
+
+if TYPE_CHECKING:
+    from schema.document import MachineDocument
 
 Explain = Callable[[NodeStatus, Mapping[str, NodeStatus]], str]
 """Why a node is in its state, given all nodes by name."""
 
 
 class Roster:
-    """`planned` and `hosts` are by full name; `aliases` are the short names of resources of remotes."""
+    """`planned` and `hosts` are by full name; `aliases` are the short names of resources of remotes.
 
-    def __init__(self, graph: Graph, explain: Explain) -> None:
+    `document` returns the configuration in force.
+    """
+
+    def __init__(self, graph: Graph, explain: Explain, document: Callable[[], MachineDocument] = no_document) -> None:
         self.planned: Mapping[str, PlannedResource] = {}
         self.aliases: Mapping[str, tuple[str, ...]] = {}
         self.hosts: dict[str, ResourceHost] = {}  # open for calls
+        self.document = document
         self._graph = graph
         self._explain = explain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runtime.engine.apis import FOLDERS
-from runtime.models import board, chips, data, devices, discovery, gpio, shell, vision
+from runtime.models import arms, board, chips, data, devices, discovery, gpio, motion_service, shell, vision
 
 _COMPONENTS: Final = {
     "arm": "FakeArm",
@@ -41,12 +41,14 @@ BUILTIN: Final[dict[tuple[str, str], str]] = {
     ("rdk:component:camera", "rdk:builtin:image_file"): "runtime.models.image_file:ImageFile",
     ("rdk:component:sensor", "rdk:builtin:command"): "runtime.models.command:CommandSensor",
     ("rdk:component:sensor", "rdk:builtin:host"): "runtime.models.host:HostSensor",
+    **arms.MODELS,
     **board.MODELS,
     **gpio.MODELS,
     **chips.MODELS,
     **data.MODELS,
     **devices.MODELS,
     **discovery.MODELS,
+    **motion_service.MODELS,
     **shell.MODELS,
     **vision.MODELS,
 }

@@ -19,6 +19,7 @@ import trio
 from catalogue.check import RESOURCES, Checked, checking
 from nursery_graph import Node, Restart
 from runtime.engine.nodes import resource_nodes
+from runtime.engine.planning.defaults import with_defaults
 from runtime.engine.planning.maintenance import RETRY_INTERVAL, Decision
 from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.engine.planning.reconfigure import plan
@@ -223,7 +224,7 @@ class Configuration:
     def _plan(self, document: MachineDocument) -> None:
         """Plan `document` with the models that modules offer now, and apply the plan to the graph."""
         machine = self.machine
-        document = self._filled(document)
+        document = with_defaults(self._filled(document))
         part_nodes = self._part_nodes(document)  # first: the plan asks modules
         remotes = machine.parts.remotes
         new_plan = plan(
@@ -260,7 +261,7 @@ class Configuration:
 
     async def _load_classes(self, document: MachineDocument) -> None:
         """Import the classes that the document needs; other tasks run in between."""
-        for entry in document.resources:
+        for entry in with_defaults(document).resources:
             if not self.machine.registry.is_loaded(entry.api, entry.model):
                 try:
                     self.machine.registry.find(entry.api, entry.model)

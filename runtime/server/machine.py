@@ -69,7 +69,7 @@ class Machine:
         self.configured = Configured(str(options.config))
         self.endpoint = Endpoint(options.address_file)
         self.parts = Parts(options)
-        self.roster = Roster(graph, self.reason)
+        self.roster = Roster(graph, self.reason, lambda: self.configured.document)
         self.traffic = Traffic(Operations(), Sessions(self._client_vanished), Calls(Tracer()), Statistics())
         self.tunnels = Tunnels()
         self.instance = str(uuid.uuid4())  # identifies this process to machines that have it as a remote

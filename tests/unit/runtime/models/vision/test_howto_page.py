@@ -28,7 +28,9 @@ def entries(page: str) -> list[dict[str, Any]]:
     return [entry for section in sections for kind in ("components", "services") for entry in section.get(kind, ())]
 
 
-@pytest.mark.parametrize(("page", "count"), [("detect-objects.md", 5), ("where-things-are.md", 3)])
+@pytest.mark.parametrize(
+    ("page", "count"), [("detect-objects.md", 5), ("move-an-arm.md", 5), ("where-things-are.md", 3)]
+)
 def test_examples_are_configurations_without_mistakes(page: str, count: int) -> None:
     result = entries(page)
     assert len(result) == count
