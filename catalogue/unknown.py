@@ -20,6 +20,7 @@ NOT_BUILT: Final = {
     ("rdk:component:movement_sensor", "replay"): "replaying movement data from the cloud",
     ("rdk:service:base_remote_control", "builtin"): "driving a base with an input controller",
     ("rdk:service:mlmodel", "fake"): "a model without a file",
+    ("rdk:service:motion", "fake"): "a motion service that moves nothing",
     ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
 """Models of the reference that are not available, each with its purpose; published APIs without models need none."""

@@ -14,7 +14,7 @@ from schema.geometry import Orientation
 
 Quaternion: TypeAlias = tuple[float, float, float, float]  # w, x, y, z
 
-_POLE: Final = 1e-5  # closer to a pole, the longitude is undefined and taken as zero
+_POLE: Final = 1e-9  # closer to a pole, the longitude is undefined and taken as zero
 
 
 def to_orientation(quaternion: Quaternion) -> Orientation:

@@ -14,7 +14,10 @@ from runtime.engine.kinematics.mechanism import WHOLE_TURN, Axis, Flat, Mechanis
 
 CLOSE_MM: Final = 1e-3  # tolerance of a solution
 CLOSE_RAD: Final = 1e-6
+FINE_MM: Final = 1e-6  # a solution is refined to this, unless the posture is singular
+FINE_RAD: Final = 2e-10  # so that a tool that should be upright is, for whoever reads its pose
 STARTS: Final = 24  # starting points, the current posture first
+MORE: Final = 3  # times as many, as long as there is no solution
 SOLUTIONS: Final = 4  # different solutions after which no further starting point is tried
 _STEPS: Final = 80  # of one starting point
 _MM_PER_RADIAN: Final = 200.0  # weight of a radian in the error
@@ -34,7 +37,9 @@ def solutions(
     than once are brought as near to `near` as their limits allow.
     """
     different: list[list[float]] = []
-    for number in range(starts):
+    if _is_too_far(mechanism, goal):
+        return
+    for number in range(MORE * starts):
         start = list(near) if number == 0 else _starting_point(mechanism.axes, number)
         for values in _iterate(mechanism, goal, start):
             if values is None:
@@ -44,7 +49,7 @@ def solutions(
             if all(apart(mechanism.axes, solution, other) > _SAME for other in different):
                 different.append(solution)
                 yield solution
-        if len(different) >= count:
+        if len(different) >= count or (different and number >= starts - 1):
             return
 
 
@@ -89,6 +94,17 @@ def error(current: Flat, goal: Flat) -> tuple[float, float]:
     return offset, math.sqrt(turn[0] ** 2 + turn[1] ** 2 + turn[2] ** 2)
 
 
+def _is_too_far(mechanism: Mechanism, goal: Flat) -> bool:
+    """Return whether a pose is further from the first joint than all lengths together."""
+    reach = math.hypot(mechanism.tip[3], mechanism.tip[7], mechanism.tip[11])
+    for number, axis in enumerate(mechanism.axes):
+        m = axis.placement
+        reach += math.hypot(m[3], m[7], m[11]) if number else 0.0
+        reach += max(abs(axis.low), abs(axis.high)) if axis.slides else 0.0
+    origin = mechanism.axes[0].placement if mechanism.axes else goal
+    return math.dist((origin[3], origin[7], origin[11]), (goal[3], goal[7], goal[11])) > reach + CLOSE_MM
+
+
 def _starting_point(axes: Sequence[Axis], number: int) -> list[float]:
     """Return a point of the Halton sequence within the limits."""
     point = []
@@ -113,7 +129,7 @@ def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterat
         current, columns = mechanism.jacobian(values)
         turn = rotation_between(current, goal)
         offset = (goal[3] - current[3], goal[7] - current[7], goal[11] - current[11])
-        if sum(part * part for part in offset) < CLOSE_MM**2 and sum(part * part for part in turn) < CLOSE_RAD**2:
+        if sum(part * part for part in offset) < FINE_MM**2 and sum(part * part for part in turn) < FINE_RAD**2:
             yield values
             return
         missing = [*offset, *(part * _MM_PER_RADIAN for part in turn)]
@@ -128,6 +144,9 @@ def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterat
             step = max(-_MAX_STEP, min(_MAX_STEP, sum(a * b for a, b in zip(row, weights, strict=True))))
             values[index] = max(axis.low, min(axis.high, values[index] + (100 * step if axis.slides else step)))
         yield None
+    offset_mm, angle = error(mechanism.output(values), goal)
+    if offset_mm < CLOSE_MM and angle < CLOSE_RAD:
+        yield values
 
 
 def _normal(rows: Sequence[tuple[float, ...]]) -> list[list[float]]:

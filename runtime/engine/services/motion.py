@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from runtime.engine.components.motion.arm import MoveOptions
-from runtime.engine.resource import Actuator, Extra, Service
+from runtime.engine.resource import Extra, Service
 from runtime.engine.views.messages import Transform
 from schema import API, Geometry, GeoPoint, Pose, PoseInFrame, ResourceName
 
@@ -198,7 +198,7 @@ class StreamTargets:
     positions: Sequence[Sequence[float]] = ()
 
 
-class Motion(Actuator, Service):
+class Motion(Service):
     """A service that plans motions and executes them. `component_name_deprecated` is used if there is no other name."""
 
     API: ClassVar[API] = API("rdk", "service", "motion")

@@ -14,7 +14,7 @@ from runtime.engine.geometry.frames import Part, of_document
 from runtime.engine.geometry.moving import pose_of
 from runtime.engine.kinematics.inverse import apart
 from runtime.engine.kinematics.mechanism import transform_of
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
+from runtime.engine.resource import Actuator, Attributes, Extra, Started, Unsupported
 from runtime.engine.services.motion import (
     ComponentState,
     GeoGeometry,
@@ -43,7 +43,7 @@ PLAN: Final = "plan"
 """Command that plans a motion and does not execute it."""
 
 
-class BuiltinMotion(Motion):
+class BuiltinMotion(Actuator, Motion):
     """Plans in a process of its own, and moves the arm or gantry that a frame is attached to.
 
     A newer motion of the same arm replaces the older one. Motions of different arms run at the same time; each sees

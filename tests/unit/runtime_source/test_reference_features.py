@@ -357,7 +357,6 @@ WARNED: dict[str, tuple[Any, str]] = {
 """Features that work except for the part named by the warning."""
 
 MISSING: dict[str, tuple[str, ...]] = {
-    "rdk:component:arm": ("simulated", "wrapper_arm"),
     "rdk:component:base": ("sensor-controlled",),
     "rdk:component:board": ("esp32",),
     "rdk:component:camera": ("ffmpeg", "replay_pcd"),
@@ -365,7 +364,7 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:movement_sensor": ("merged", "replay"),
     "rdk:service:base_remote_control": ("builtin",),
     "rdk:service:mlmodel": ("fake",),
-    "rdk:service:motion": ("builtin", "fake"),
+    "rdk:service:motion": ("fake",),
     "rdk:service:navigation": ("builtin", "fake"),
     "rdk:service:slam": ("fake",),
     "rdk:service:video": ("fake",),

@@ -222,7 +222,7 @@ async def test_others_run_between_the_steps_of_a_hopeless_search(bench: Bench, a
     async with trio.open_nursery() as nursery:
         nursery.start_soon(count)
         with pytest.raises(MachineError, match="out of reach"):
-            await arm.move_to_position(Pose(9000, 0, 0, 0, 0, 1, 0))
+            await arm.move_to_position(Pose(500, 0, -600, 0, 0, 1, 0))
         nursery.cancel_scope.cancel()
     assert turns > 500
 
