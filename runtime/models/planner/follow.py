@@ -16,7 +16,7 @@ from typing import Final
 from runtime.models.planner.scene import FAR, Near, Scene
 
 SAFE: Final = 0.9  # part of a distance that is used before the next sample
-LEAST: Final = 0.2  # mm that the arm moves at least between samples
+LEAST: Final = 0.02  # mm that the arm moves at least between samples; distances are exact to this
 MAX_SAMPLES: Final = 200_000  # of a path; more is refused rather than checked less densely
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import msgspec
@@ -107,3 +108,13 @@ def test_no_point_moves_further_than_the_bound(seed: int) -> None:
                 places.append(tuple(places[0][i] + edge[i] for i in range(3)))  # type: ignore[arg-type]
         for x, y in zip(*corners, strict=True):
             assert sum((p - q) ** 2 for p, q in zip(x, y, strict=True)) ** 0.5 <= bound + 1e-6
+
+
+def test_the_bound_is_that_of_the_longest_lever() -> None:
+    upright, bent = [0.0] * 6, [0.0, 0.01, 0.0, 0.0, 0.0, 0.0]
+    scene = Scene.of(problem(name="six_axis", start=upright))
+    number = next(number for number, solid in enumerate(scene.solids) if solid.label == "arm:hand")
+    before, after = scene.place(upright)[number], scene.place(bent)[number]
+    tops = [(shape.x + shape.edges[0][0], shape.z + shape.edges[0][2]) for shape in (before, after)]
+    moved = math.dist(*tops)  # the center of the upper end; the surface is 30 mm further away from the shoulder
+    assert 0.9 * scene.way(upright, bent) < moved < scene.way(upright, bent)
