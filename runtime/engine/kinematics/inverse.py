@@ -15,7 +15,7 @@ from runtime.engine.kinematics.mechanism import WHOLE_TURN, Axis, Flat, Mechanis
 CLOSE_MM: Final = 1e-3  # tolerance of a solution
 CLOSE_RAD: Final = 1e-6
 FINE_MM: Final = 1e-6  # a solution is refined to this, unless the posture is singular
-FINE_RAD: Final = 2e-10  # so that a tool that should be upright is, for whoever reads its pose
+FINE_RAD: Final = 2e-10  # below this, a vertical tool has an angle of 0 about its axis when its pose is read
 STARTS: Final = 24  # starting points, the current posture first
 MORE: Final = 3  # times as many, as long as there is no solution
 SOLUTIONS: Final = 4  # different solutions after which no further starting point is tried

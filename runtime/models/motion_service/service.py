@@ -118,6 +118,8 @@ class BuiltinMotion(Actuator, Motion):
         part = setting.mover(request.frame)
         await setting.read()
         problem = await setting.problem(request, part)
+        if not any(solid.owner == part.name for solid in problem.solids):
+            self.log.warning("the kinematics have no shapes, so nothing is known about collisions", component=part.name)
         return problem, await self.planner(problem)
 
     async def get_pose(

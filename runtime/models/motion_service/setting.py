@@ -60,7 +60,7 @@ def frames_with(frames: Frames, transforms: Sequence[Transform]) -> Frames:
                 transform.reference_frame,
                 parent,
                 transform.pose_in_observer_frame.pose,
-                transform.physical_object if _has_shape(transform.physical_object) else None,
+                transform.physical_object,  # a mesh is refused when shapes are compared
             )
         )
     return frames.with_parts(parts)

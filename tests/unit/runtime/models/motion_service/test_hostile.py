@@ -80,6 +80,11 @@ REQUESTS: dict[str, tuple[dict[str, Any], ErrorKind, str]] = {
         "cycle",
     ),
     "a frame named world": ({"world_state": {"transforms": [transform("world", "arm1")]}}, ErrorKind.INVALID, "world"),
+    "an object that is a mesh": (
+        {"world_state": {"transforms": [{**transform("a", "grip"), "physical_object": {"label": "mesh"}}]}},
+        ErrorKind.INVALID,
+        "mesh has no shape",
+    ),
     "a frame without a name": ({"world_state": {"transforms": [transform("", "arm1")]}}, ErrorKind.INVALID, "name"),
     "nan in a transform": (
         {"world_state": {"transforms": [transform("a", "world", x=NAN)]}},

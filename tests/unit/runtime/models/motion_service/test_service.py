@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from runtime.engine.geometry.sva import dump
+from runtime.engine.kinematics.arms import named
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.motion_service.support import (
@@ -347,3 +351,17 @@ async def test_a_configured_service_replaces_the_default(autojump_clock: MockClo
     async with opened({**DOCUMENT, "services": [service]}) as rig:
         await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
         assert rig.planner.problems[0].margin == 12.0
+
+
+async def test_an_arm_without_shapes_is_moved_with_a_warning(
+    autojump_clock: MockClock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thin = json.loads(dump(named("ur5e")))
+    for link in thin["links"]:
+        link.pop("geometry", None)
+    path = tmp_path / "thin.json"
+    path.write_text(json.dumps(thin))
+    arm = {**ARM, "attributes": {"model-path": str(path)}}
+    async with opened({"components": [arm, GRIPPER]}) as rig:
+        await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
+    assert "no shapes" in capsys.readouterr().out
