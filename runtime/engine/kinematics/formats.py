@@ -19,6 +19,7 @@ from schema import ConfigError, ErrorKind, Geometry, MachineError
 
 MAX_JOINTS: Final = 32  # of an arm
 MAX_BYTES: Final = 1024 * 1024  # of a file, which is parsed on the event loop
+LONGEST: Final = 1e6  # mm, of a link
 _ERRORS: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -28,16 +29,16 @@ def read_chain(data: bytes, path: str) -> Chain:
         raise ConfigError(path, f"a kinematics file of {len(data)} bytes, more than {MAX_BYTES}")
     if data.lstrip()[:1] == b"<":
         try:
-            return _limited(load_urdf(data), path)
+            return _checked(load_urdf(data), path)
         except _ERRORS as error:
             raise ConfigError(path, f"not a kinematics file in URDF ({_reason(error)})") from error
     try:
         document = json.loads(data)
         if document.get("dhParams"):
-            return _limited(load_parameters(document), path)
+            return _checked(load_parameters(document), path)
     except _ERRORS as error:
         raise ConfigError(path, f"not a kinematics file in JSON ({_reason(error)})") from error
-    return _limited(load(data, path), path)
+    return _checked(load(data, path), path)
 
 
 def chain_of(kinematics: Kinematics, owner: str) -> Chain:
@@ -46,7 +47,7 @@ def chain_of(kinematics: Kinematics, owner: str) -> Chain:
         if kinematics.kinematics_data:
             return read_chain(kinematics.kinematics_data, "kinematics_data")
         if kinematics.model is not None and (kinematics.model.links or kinematics.model.joints):
-            return _limited(_chain_of_model(kinematics.model), "model")
+            return _checked(_chain_of_model(kinematics.model), "model")
     except (ConfigError, *_ERRORS) as error:
         raise MachineError(
             f"the kinematics of {owner} cannot be used: {_reason(error)}", kind=ErrorKind.UNSUPPORTED
@@ -58,9 +59,16 @@ def chain_of(kinematics: Kinematics, owner: str) -> Chain:
     )
 
 
-def _limited(chain: Chain, path: str) -> Chain:
+def _checked(chain: Chain, path: str) -> Chain:
     if len(chain.joints) > MAX_JOINTS:
         raise ConfigError(path, f"more than {MAX_JOINTS} joints")
+    for part in chain.parts:
+        if isinstance(part, Link):
+            numbers = (*part.transform.translation, *(x for row in part.transform.rotation for x in row))
+            if not all(abs(number) <= LONGEST for number in numbers):
+                raise ConfigError(path, f"link {part.id!r} has a number that is not from {-LONGEST:g} to {LONGEST:g}")
+        elif not 1 / LONGEST <= math.hypot(*part.axis) <= LONGEST or any(map(math.isnan, (part.low, part.high))):
+            raise ConfigError(path, f"joint {part.id!r} has an axis without a direction, or a limit that is no number")
     return chain
 
 

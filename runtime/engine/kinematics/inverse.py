@@ -17,11 +17,14 @@ CLOSE_RAD: Final = 1e-6
 FINE_MM: Final = 1e-6  # a solution is refined to this, unless the posture is singular
 FINE_RAD: Final = 2e-10  # below this, a vertical tool has an angle of 0 about its axis when its pose is read
 STARTS: Final = 24  # starting points, the current posture first
-MORE: Final = 3  # times as many, as long as there is no solution
+MORE: Final = 8  # times as many, as long as there is no solution
 SOLUTIONS: Final = 4  # different solutions after which no further starting point is tried
 _STEPS: Final = 80  # of one starting point
+_PATIENCE: Final = 12  # steps without progress: joints at their limits do not leave them by themselves
 _MM_PER_RADIAN: Final = 200.0  # weight of a radian in the error
-_DAMPING: Final = 4.0  # mm; keeps steps finite near singular postures
+_DAMPING: Final = 16.0  # mm squared; keeps steps finite near singular postures
+_FADING: Final = 1e-3  # of the squared error: near the goal, damping would only slow down
+_LEAST_DAMPING: Final = 1e-6
 _MAX_STEP: Final = 0.4  # of a joint in one step: radians, or 40 mm
 _SAME: Final = 0.02  # solutions whose joints differ by less (radians, or 100 mm) are the same
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
@@ -125,6 +128,7 @@ def _starting_point(axes: Sequence[Axis], number: int) -> list[float]:
 
 def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterator[list[float] | None]:
     values = [max(axis.low, min(axis.high, value)) for axis, value in zip(mechanism.axes, start, strict=True)]
+    best, since = math.inf, 0
     for _ in range(_STEPS):
         current, columns = mechanism.jacobian(values)
         turn = rotation_between(current, goal)
@@ -132,6 +136,10 @@ def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterat
         if sum(part * part for part in offset) < FINE_MM**2 and sum(part * part for part in turn) < FINE_RAD**2:
             yield values
             return
+        size = sum(part * part for part in offset) + sum((part * _MM_PER_RADIAN) ** 2 for part in turn)
+        best, since = (size, 0) if size < 0.98 * best else (best, since + 1)
+        if since > _PATIENCE:
+            break
         missing = [*offset, *(part * _MM_PER_RADIAN for part in turn)]
         rows = [
             (100 * a, 100 * b, 100 * c, 0.0, 0.0, 0.0)  # a step of 1 is 100 mm
@@ -139,7 +147,7 @@ def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterat
             else (a, b, c, d * _MM_PER_RADIAN, e * _MM_PER_RADIAN, f * _MM_PER_RADIAN)
             for axis, (a, b, c, d, e, f) in zip(mechanism.axes, columns, strict=True)
         ]
-        weights = solve(_normal(rows), missing)
+        weights = solve(_normal(rows, min(_DAMPING, _FADING * size + _LEAST_DAMPING)), missing)
         for index, (row, axis) in enumerate(zip(rows, mechanism.axes, strict=True)):
             step = max(-_MAX_STEP, min(_MAX_STEP, sum(a * b for a, b in zip(row, weights, strict=True))))
             values[index] = max(axis.low, min(axis.high, values[index] + (100 * step if axis.slides else step)))
@@ -149,7 +157,7 @@ def _iterate(mechanism: Mechanism, goal: Flat, start: Sequence[float]) -> Iterat
         yield values
 
 
-def _normal(rows: Sequence[tuple[float, ...]]) -> list[list[float]]:
+def _normal(rows: Sequence[tuple[float, ...]], damping: float) -> list[list[float]]:
     square = [[0.0] * 6 for _ in range(6)]
     for row in rows:
         for i, a in enumerate(row):
@@ -158,7 +166,7 @@ def _normal(rows: Sequence[tuple[float, ...]]) -> list[list[float]]:
                 for j, b in enumerate(row):
                     line[j] += a * b
     for i in range(6):
-        square[i][i] += _DAMPING**2
+        square[i][i] += damping
     return square
 
 

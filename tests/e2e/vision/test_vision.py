@@ -257,9 +257,10 @@ def test_point_clouds_in_another_frame(seeing: str) -> None:
     play(seeing, script)
 
 
-def test_motion_is_refused_with_a_reason(seeing: str) -> None:
+def test_a_machine_without_an_arm_has_no_motion_service(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         stub = MotionServiceStub(robot._channel)
-        await refused(Status.UNIMPLEMENTED, stub.GetPose(GetPoseRequest(name="builtin")))
+        error = await refused(Status.NOT_FOUND, stub.GetPose(GetPoseRequest(name="builtin")))
+        assert "there is no rdk:service:motion on this machine" in str(error.message)
 
     play(seeing, script)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.engine.kinematics import arms
-from runtime.engine.kinematics.inverse import apart, error, nearest, solutions, track, unwound
+from runtime.engine.kinematics.inverse import MORE, apart, error, nearest, solutions, track, unwound
 from runtime.engine.kinematics.mechanism import Flat, Mechanism, mechanism_of
 from tests.scope import selected
 
@@ -70,7 +70,8 @@ def test_a_pose_out_of_reach_takes_a_bounded_number_of_steps() -> None:
     mechanism = mechanism_of(arms.named("ur5e"))
     inside: Flat = (1.0, 0.0, 0.0, 950.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 900.0)
     steps = list(solutions(mechanism, inside, [0.0] * 6, starts=2))
-    assert steps == [None] * (3 * 2 * 80)
+    assert set(steps) == {None}
+    assert 20 < len(steps) < MORE * 2 * 80
 
 
 def test_limits_take_solutions_away() -> None:
