@@ -33,7 +33,7 @@ from runtime.engine.views.messages import Transform
 from runtime.models.motion_service.executions import Executions
 from runtime.models.motion_service.mover import execute, joints_of
 from runtime.models.motion_service.options import Options, check_transforms, options_of
-from runtime.models.motion_service.setting import Request, Setting, check_request, frames_with
+from runtime.models.motion_service.setting import Request, Setting, check_named, check_request, frames_with
 from runtime.models.planner.problem import Planner, Problem, Trajectory
 from schema import WORLD, ErrorKind, Geometry, GeoPoint, MachineError, Pose, PoseInFrame, ResourceName
 from support import gather
@@ -134,7 +134,9 @@ class BuiltinMotion(Actuator, Motion):
         """Return the pose of a component in a frame (default `world`)."""
         check_transforms(len(supplemental_transforms))
         frames = frames_with(of_document(self.document()), supplemental_transforms)
-        frame = frames.frame_of(component_of(component_name, component_name_deprecated))
+        name = component_of(component_name, component_name_deprecated)
+        check_named(name)
+        frame = frames.frame_of(name)
         destination = destination_frame or WORLD
         setting, moved = Setting(frames, self.others), dict[str, Pose]()
 

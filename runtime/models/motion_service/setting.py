@@ -251,5 +251,10 @@ def check_request(request: Request) -> None:
     """Raise MachineError for a request that is too large or has numbers that are not finite."""
     check_size(request.world)
     check_pose(request.destination.pose, "the destination")
-    if not request.frame:
+    check_named(request.frame)
+
+
+def check_named(name: str) -> None:
+    """Raise INVALID if a request names no component."""
+    if not name:
         raise MachineError("no component is named", kind=ErrorKind.INVALID, remedy="set component_name")

@@ -257,10 +257,11 @@ def test_point_clouds_in_another_frame(seeing: str) -> None:
     play(seeing, script)
 
 
-def test_a_machine_without_an_arm_has_no_motion_service(seeing: str) -> None:
+def test_the_motion_service_says_the_same(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         stub = MotionServiceStub(robot._channel)
-        error = await refused(Status.NOT_FOUND, stub.GetPose(GetPoseRequest(name="builtin")))
-        assert "there is no rdk:service:motion on this machine" in str(error.message)
+        request = GetPoseRequest(name="builtin", component_name="hand", destination_frame="world")
+        assert (await stub.GetPose(request)).pose == await robot.get_pose("hand", "world")
+        await refused(Status.INVALID_ARGUMENT, stub.GetPose(GetPoseRequest(name="builtin")))
 
     play(seeing, script)
