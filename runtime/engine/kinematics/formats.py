@@ -68,7 +68,7 @@ def _checked(chain: Chain, path: str) -> Chain:
             if not all(abs(number) <= LONGEST for number in numbers):
                 raise ConfigError(path, f"link {part.id!r} has a number that is not from {-LONGEST:g} to {LONGEST:g}")
         elif not 1 / LONGEST <= math.hypot(*part.axis) <= LONGEST or any(map(math.isnan, (part.low, part.high))):
-            raise ConfigError(path, f"joint {part.id!r} has an axis without a direction, or a limit that is no number")
+            raise ConfigError(path, f"joint {part.id!r} has an axis without a direction, or NaN as a limit")
     return chain
 
 
