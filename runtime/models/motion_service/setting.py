@@ -15,7 +15,7 @@ from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.gripper import Gripper
 from runtime.engine.geometry.frames import ORIGIN_SUFFIX, Frames, Part
 from runtime.engine.geometry.spatial import Transform as Placement
-from runtime.engine.geometry.sva import Chain
+from runtime.engine.geometry.sva import Chain, Link
 from runtime.engine.kinematics.inverse import error
 from runtime.engine.kinematics.mechanism import Flat, Mechanism, compose, flat, inverse, mechanism_of, transform_of
 from runtime.engine.resource import Component, Door, Others
@@ -96,7 +96,11 @@ class Setting:
         name = ResourceName.parse(part.resource)
         door = self._others(name.api).get(name)
         if door is None:
-            raise MachineError(f"{part.resource} is not ready", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+            raise MachineError(
+                f"{part.resource} is not ready, so nothing can be said about where it is",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="its state in the machine's status says why",
+            )
         return door
 
     async def read(self) -> None:
@@ -119,7 +123,8 @@ class Setting:
                 mechanism = mechanism_of(joints.chain)
                 end = mechanism.output(mechanism.to_values(joints.positions))
                 self.moved[part.name] = _pose(end)
-            if isinstance(driver, Gripper) and part.geometry is None:
+            own = joints is not None and any(isinstance(link, Link) and link.shapes for link in joints.chain.parts)
+            if isinstance(driver, Gripper) and part.geometry is None and not own:
                 self._shapes[part.name] = await _reported(driver)
 
     def place(self, frame: str, inside: str = WORLD) -> Flat:

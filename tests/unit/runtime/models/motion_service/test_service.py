@@ -365,3 +365,19 @@ async def test_an_arm_without_shapes_is_moved_with_a_warning(
     async with opened({"components": [arm, GRIPPER]}) as rig:
         await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
     assert "no shapes" in capsys.readouterr().out
+
+
+async def test_the_frame_of_a_gripper_may_have_its_shape(autojump_clock: MockClock) -> None:
+    shaped = {**GRIPPER, "frame": {**GRIPPER["frame"], "geometry": {"type": "sphere", "r": 33, "label": "fist"}}}
+    async with opened({"components": [ARM, shaped]}) as rig:
+        await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
+        (fist,) = [solid for solid in rig.planner.problems[-1].solids if solid.owner == "grip"]
+        assert (fist.label, fist.body, fist.radius) == ("fist", 6, 33.0)
+
+
+async def test_a_component_that_is_not_ready_is_named(autojump_clock: MockClock) -> None:
+    broken = {**ARM, "name": "arm2", "attributes": {"model-path": "/nowhere.json"}}
+    async with opened({"components": [ARM, GRIPPER, broken]}) as rig:
+        problem = await refused(rig, destination=at(-400, -300, 300))
+        assert problem.kind is ErrorKind.UNAVAILABLE
+        assert "arm2 is not ready" in problem.message
