@@ -12,7 +12,6 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
@@ -57,7 +56,7 @@ class Blobs(Protocol):
         """Folder or bucket, for messages."""
         ...
 
-    def path(self, key: str) -> Path | None:
+    def path(self, key: str) -> str | None:
         """Return the absolute path of a blob, whether or not it exists; None if blobs are no files of this computer."""
         ...
 

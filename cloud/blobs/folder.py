@@ -24,6 +24,7 @@ class FolderBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._absolute = str(folder.absolute())
         self._worker = Worker("files of the cloud")
 
     @asynccontextmanager
@@ -38,9 +39,9 @@ class FolderBlobs:
         """See Blobs."""
         return str(self._folder)
 
-    def path(self, key: str) -> Path | None:
+    def path(self, key: str) -> str:
         """See Blobs."""
-        return self._path(key).absolute()
+        return f"{self._absolute}/{name_of(key)}"
 
     async def stamp(self) -> bytes:
         """See Blobs."""
@@ -87,11 +88,19 @@ class FolderBlobs:
         """See Blobs."""
         path = self._path(key)
         opened = ExitStack()
+        files: list[BinaryIO] = []
+
+        def following() -> bytes:
+            if not files:
+                files.append(opened.enter_context(path.open("rb")))
+                files[0].seek(start)
+            return files[0].read(PIECE)
+
         try:
-            file = await self._run(lambda: opened.enter_context(path.open("rb")))
-            await self._run(lambda: file.seek(start))
-            while piece := await self._run(lambda: file.read(PIECE)):
+            while piece := await self._run(following):
                 yield piece
+                if len(piece) < PIECE:
+                    break  # the file has no more: most are read with a single call of the thread
         except MachineError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise MachineError("the file no longer exists", kind=ErrorKind.NOT_FOUND) from None

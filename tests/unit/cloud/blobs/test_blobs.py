@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -20,6 +21,7 @@ from cloud.store.events import Events
 from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
 
 
 @pytest.fixture
@@ -51,6 +53,24 @@ async def test_a_stored_blob_is_read_from_any_byte(blobs: FolderBlobs) -> None:
     assert (blob.size, blob.digest) == (len(data), hashlib.sha256(data).hexdigest())
     for start in (0, 9, 10, PIECE, len(data) - 1, len(data), len(data) + 1):
         assert await content_of(blobs, blob.key, start) == data[start:]
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, 1), (1, 1), (PIECE - 1, 1), (PIECE, 2), (PIECE + 1, 2)])
+async def test_a_blob_takes_few_calls_of_the_thread(
+    blobs: FolderBlobs, monkeypatch: pytest.MonkeyPatch, size: int, expected: int
+) -> None:
+    data = os.urandom(size)
+    blob = await blobs.put(pieces(data))
+    calls, run = 0, Worker.run
+
+    async def counted(self: Worker, function: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return await run(self, function)
+
+    monkeypatch.setattr(Worker, "run", counted)
+    assert await content_of(blobs, blob.key) == data
+    assert calls == expected
 
 
 async def test_a_deleted_blob_is_gone_and_can_be_deleted_again(blobs: FolderBlobs) -> None:
