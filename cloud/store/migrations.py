@@ -52,6 +52,7 @@ STEPS: Final = (
     core.LOG_COUNTS,
     core.ARRANGEMENTS,
     data.QUERIES,
+    segments.STATISTICS,
 )
 
 

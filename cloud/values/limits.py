@@ -435,7 +435,9 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere("cloud.domain.data.segments.sealing:MOST", "readings", "in one Parquet file of --seal-after"),
         EnforcedElsewhere("cloud.domain.data.segments.catalog:MAX_COLUMNS", "columns", "in these files together"),
         EnforcedElsewhere("cloud.domain.data.segments.columns:MAX_FIELDS", "fields", "with a column in one of them"),
-        EnforcedElsewhere("cloud.domain.queries.query:MAX_RECENT", "readings", "that are in no file, for an SQL query"),
+        EnforcedElsewhere(
+            "cloud.domain.queries.query:MAX_RECENT", "readings", "that are in no file and that one SQL query needs"
+        ),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_COPIED", "bytes", "that are copied for one SQL query"),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_ROWS", "rows", "in the result of one SQL query"),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_BYTES", "bytes", "in the result of one SQL query"),

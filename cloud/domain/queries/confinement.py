@@ -15,8 +15,6 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from cloud.domain.queries.root import enter_root
-
 ALLOWED: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "access": (21, None),
     "brk": (12, 214),
@@ -113,6 +111,8 @@ def confine(files: Iterable[str], folder: str, *, cpu: int, memory: int, written
     """
     landlock = landlock_version()
     if not landlock:
+        from cloud.domain.queries.root import enter_root
+
         try:
             enter_root(files, folder)
         except FileNotFoundError:

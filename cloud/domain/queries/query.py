@@ -1,6 +1,7 @@
 """SQL queries over the readings of one organization: the table that they see, and the interface of the engine.
 
-An `Engine` takes a query, and a function that puts the readings where it can read them. The only implementation,
+An `Engine` takes a query, and a function that says where the readings are. When the engine knows which ones the query
+needs, it has those copied that cannot be read there. The only implementation,
 `cloud.domain.queries.query_process`, executes the query in a separate process.
 """
 
@@ -12,9 +13,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
+from cloud.domain.queries.view import Needs
 from schema import ErrorKind, MachineError
 
-MAX_RECENT: Final = 3_000_000  # readings that are not in Parquet files: they are copied for each query
+MAX_RECENT: Final = 3_000_000  # readings that a query needs and that are not in Parquet files: they are copied
 MAX_COPIED: Final = 4 * 1024**3  # bytes that are copied for a query: recent readings, or files of a bucket
 MAX_ROWS: Final = 10_000  # rows in a result
 MAX_BYTES: Final = 40 * 1024 * 1024  # bytes in a result; a message can have 64 MiB
@@ -40,18 +42,37 @@ EXAMPLES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """The readings for a query: Parquet files, and files `RECENT` and `SOURCES` of the module `view` in its folder."""
+class Sealed:
+    """Parquet files with readings, and their columns."""
 
     columns: Sequence[tuple[int, str, str]]  # number, name and type of fields in the catalog
     numbers: Mapping[str, int]  # of the other columns, by name
-    files: Sequence[tuple[str, int, int, int]]  # path, source, and stored times of the first and last capture
-    again: Sequence[str]  # files whose readings may be among the recent ones, too
-    longest: int  # bytes of a line of recent readings
+    files: Sequence[tuple[str, int, int, int, bool]]
+    """Path, source, stored times of the first and last capture, and whether some readings have a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was copied for a query: recent readings in the file `RECENT` of its folder, and files to its `COPIES`."""
+
+    longest: int = 1  # bytes of a line of recent readings
+    sealed: Sealed | None = None  # instead of the earlier one, if files have come or gone in the meantime
+    again: Sequence[str] = ()  # files whose readings may be among the recent ones, too
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The readings for a query. Its folder has the file `SOURCES`; `copy` makes the others that the query needs.
+
+    `Needs` and the names of files are in `cloud.domain.queries.view`.
+    """
+
+    sealed: Sealed
+    copy: Callable[[Needs], Awaitable[Copied]]
 
 
 Gather = Callable[[Path], Awaitable[Material]]
-"""Function that puts readings into an empty folder, and tells where the others are."""
+"""Function that writes `SOURCES` into an empty folder, and tells where the readings are."""
 
 
 class QueryStage(Enum):

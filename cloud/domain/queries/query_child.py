@@ -1,9 +1,10 @@
 """Child process that executes one SQL query with DuckDB.
 
-Its standard input has a frame with the settings, its standard output frames with the columns and with rows as BSON, and
-at last the end or a refusal. The progress bar of DuckDB goes to its standard error. It confines itself before it parses
-the query: it can then read the files of the readings, change its scratch folder, and do nothing else, so that a query
-that exploits DuckDB finds no other data. It has few imports, because it starts for every query.
+Its standard input has a frame with the settings, its standard output one with the readings that the query needs. Then
+its input has a frame that says what the cloud copied, and its output frames with the columns and with rows as BSON, and
+at last the end; or a refusal. The progress bar of DuckDB goes to its standard error. It confines itself before it
+parses the query: it can then read the files of the readings, change its scratch folder, and do nothing else, so that a
+query that exploits DuckDB finds no other data. It has few imports, because it starts for every query.
 """
 
 from __future__ import annotations
@@ -15,27 +16,42 @@ import marshal
 import os
 import sys
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries import confinement
 from cloud.domain.queries.answer import converter, readable, row_of
-from cloud.domain.queries.mql.stages import translated
 from cloud.domain.queries.statement import (
     WHOLE,
     Invalid,
+    Path,
+    Uses,
     checked,
+    has_table,
     is_fixed,
     on_whole,
     source_conditions,
     time_bounds,
     uses,
 )
-from cloud.domain.queries.view import RECENT, SOURCES, Stored, View, columns_of, kinds_of, kinds_query, sources_table
+from cloud.domain.queries.view import (
+    COPIES,
+    EARLIEST,
+    LATEST,
+    RECENT,
+    SOURCES,
+    Needs,
+    Stored,
+    View,
+    columns_of,
+    kinds_of,
+    kinds_query,
+    sources_table,
+)
 
-COLUMNS, ROWS, END, REFUSAL = b"=", b"+", b".", b"-"
-"""Kinds of frames: kind, length in four bytes, content. In JSON: pairs of name and type of the columns; and kind,
-message, remedy and position of a refusal. Rows are BSON."""
+NEEDS, COLUMNS, ROWS, END, REFUSAL = b"?", b"=", b"+", b".", b"-"
+"""Kinds of frames: kind, length in four bytes, content. In JSON: Needs; pairs of name and type of the columns; and
+kind, message, remedy and position of a refusal. Rows are BSON."""
 NICE: Final = 10  # lower priority than the calls of others
 PIECE: Final = 256 * 1024  # bytes of rows in a frame
 SILENT: Final = 500  # milliseconds before the first progress
@@ -56,11 +72,13 @@ def main() -> None:
     import _duckdb  # its package `duckdb` opens a database with threads, which would not be confined
 
     json.loads(b'{"a": ["\\u00fc", 1.5]}')  # trigger late imports while files can be opened
-    settings = marshal.loads(stdin.read(int.from_bytes(stdin.read(8), "big")))
+    settings = _received(stdin)
+    if settings["stages"] is not None:
+        _translator()  # import it while files can be opened
     folder = settings["folder"]
     try:
         confinement.confine(
-            [path for path, *_ in settings["files"]],
+            [path for path, *_ in settings["files"] if not path.startswith(f"{folder}/{COPIES}/")],
             folder,
             cpu=settings["cpu"],
             memory=settings["memory"],
@@ -68,7 +86,7 @@ def main() -> None:
             descriptors=settings["descriptors"],
         )
         sys.meta_path.clear()  # nothing can be imported any more, and nothing looks for it
-        execute(_duckdb, settings, stdout)
+        execute(_duckdb, settings, stdin, stdout)
         _send(stdout, END, b"")
     except confinement.Unconfined as error:
         text = f"this computer's kernel cannot confine a query: it has no {error}"
@@ -95,28 +113,43 @@ def main() -> None:
     os._exit(0)  # skip cleanup
 
 
-def execute(engine: Any, settings: Mapping[str, Any], stdout: BinaryIO) -> None:
+def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Execute the query and write its rows; Invalid, Refused, or an error of the engine."""
     query, stages = settings["query"], settings["stages"]
     if stages is not None:
-        query = translated(stages)
+        query = _translator()(stages)
     if "\0" in query:
         raise Invalid("the query contains NUL", "remove it")
     database = opened(engine, settings)
     tree = checked(_parsed(database, query))
-    columns = columns_of(settings["columns"])
-    text, changed = query, on_whole(tree)
+    text, changed, used = query, on_whole(tree), uses(tree)
     if changed:
         text = _text(database, tree)
-    view, stored, kinds = View(columns, uses(tree)), Stored(settings), {}
+    database.execute(sources_table(settings["folder"]))
+    needs = _needs(engine, database, tree, used)
+    view = View(columns_of(settings["columns"]), used)
+    # The type of a field without a column is that of most of its values, whatever the statement excludes.
+    _send(stdout, NEEDS, json.dumps(Needs() if view.unknown else needs).encode())
+    stdout.flush()
+    rest, kinds = _received(stdin), dict[Path, str]()
+    settings |= rest
+    if "columns" in rest:  # new files have others
+        view = View(columns_of(settings["columns"]), used)
     if view.unknown:
-        kinds = kinds_of(view.unknown, database.execute(kinds_query(view.unknown, stored)).fetchone())
-    database.execute(sources_table(stored.folder))
-    _narrow(engine, database, tree, stored)
-    database.execute(view.text(stored, kinds))
-    relation = _bound(engine, database, text, stored.folder, exact=not changed and stages is None)
+        kinds = kinds_of(
+            view.unknown, database.execute(kinds_query(view.unknown, Stored(settings, Needs()))).fetchone()
+        )
+    database.execute(view.text(Stored(settings, needs), kinds))
+    relation = _bound(engine, database, text, settings["folder"], exact=not changed and stages is None)
     names = _distinct(name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns)
     _write(relation, names, settings["rows"], settings["bytes"], stdout)
+
+
+def _translator() -> Callable[[Sequence[bytes]], str]:
+    """Return the function that translates aggregations, which takes longer to import than most of this program."""
+    from cloud.domain.queries.mql.stages import translated
+
+    return translated
 
 
 def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
@@ -140,14 +173,17 @@ def opened(engine: Any, settings: Mapping[str, Any]) -> Any:
         },
     )
     paths = [*(path for path, *_ in settings["files"]), f"{folder}/{RECENT}", f"{folder}/{SOURCES}"]
-    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    # DuckDB takes three times as long for a list of many literals.
+    separator = next(each for each in map(chr, range(1, 128)) if not any(each in path for path in paths))
+    listed = f"string_split({_quoted(separator.join(paths))}, {_quoted(separator)})"
     for statement in (
         "SET TimeZone = 'UTC'",
         "SET enable_progress_bar = true",
         "SET enable_progress_bar_print = true",
         f"SET progress_bar_time = {SILENT}",
         "SET errors_as_json = true",
-        f"SET allowed_paths = [{listed}]",
+        f"SET allowed_paths = {listed}",
+        f"SET allowed_directories = [{_quoted(f'{folder}/{COPIES}')}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
@@ -166,10 +202,11 @@ def _text(database: Any, tree: Mapping[str, Any]) -> str:
     return str(text)
 
 
-def _narrow(engine: Any, database: Any, tree: dict[str, Any], stored: Stored) -> None:
-    """Leave out files and rows with times or of sources that the statement excludes."""
+def _needs(engine: Any, database: Any, tree: dict[str, Any], used: Uses) -> Needs:
+    """Return which readings the statement does not exclude."""
+    low, high, sources = EARLIEST, LATEST, None
     try:
-        stored.keep_sources(_sources(database, tree))
+        sources = _sources(database, tree) if has_table(tree) else []
     except engine.Error:  # the query says what is wrong
         pass
     bounds = [(lower, bound) for lower, bound in time_bounds(tree) if is_fixed(bound)]
@@ -178,9 +215,11 @@ def _narrow(engine: Any, database: Any, tree: dict[str, Any], stored: Stored) ->
         moments = [_moment(database, bound) for _, bound in bounds]
     except engine.Error:  # the query says what is wrong
         database.execute("ROLLBACK")
-        return
-    for (lower, _), moment in zip(bounds, moments, strict=True):
-        stored.narrow(*((moment, None) if lower else (None, moment)))
+        moments = []
+    for (lower, _), moment in zip(bounds, moments, strict=False):
+        if moment is not None:
+            low, high = (max(low, moment), high) if lower else (low, min(high, moment))
+    return Needs(sources, low, high, used.receipts, used.texts)
 
 
 def _sources(database: Any, tree: Mapping[str, Any]) -> list[int] | None:
@@ -191,6 +230,10 @@ def _sources(database: Any, tree: Mapping[str, Any]) -> list[int] | None:
     alias = '"' + table.replace('"', '""') + '"'
     texts = " AND ".join(f"({_expression(database, condition)})" for condition in conditions)
     return [number for (number,) in database.execute(f"SELECT number FROM sources AS {alias} WHERE {texts}").fetchall()]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _expression(database: Any, expression: Mapping[str, Any]) -> str:
@@ -237,6 +280,12 @@ def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: Bi
                 _send(stdout, ROWS, b"".join(pieces))
                 pieces, held = [], 0
     _send(stdout, ROWS, b"".join(pieces))
+
+
+def _received(stdin: BinaryIO) -> dict[str, Any]:
+    """Return the next frame of the cloud."""
+    settings: dict[str, Any] = marshal.loads(stdin.read(int.from_bytes(stdin.read(8), "big")))
+    return settings
 
 
 def _send(stdout: BinaryIO, kind: bytes, content: bytes) -> None:

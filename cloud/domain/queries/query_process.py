@@ -31,10 +31,12 @@ from cloud.domain.queries.query import (
     QueryError,
     QueryStage,
     Report,
+    Sealed,
     unreported,
 )
-from cloud.domain.queries.query_child import COLUMNS, END, NICE, PIECE, REFUSAL, ROWS
+from cloud.domain.queries.query_child import COLUMNS, END, NEEDS, NICE, PIECE, REFUSAL, ROWS
 from cloud.domain.queries.scratch import Scratch
+from cloud.domain.queries.view import Needs
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
 from schema import ErrorKind, MachineError
@@ -99,10 +101,10 @@ class QueryProcesses:
             with trio.move_on_after(self._bounds.wall):
                 async with self._folder() as folder, _child(engine) as process:
                     report(QueryStage.COPYING, 0)
-                    settings = self._settings(encoded.decode("utf-8", "replace"), folder, await gather(folder))
+                    material = await gather(folder)
+                    settings = self._settings(encoded.decode("utf-8", "replace"), folder, material.sealed)
                     settings["stages"] = None if isinstance(query, str) else stages
-                    report(QueryStage.RUNNING, 0)
-                    return await self._executed(process, settings, report)
+                    return await self._executed(process, settings, material, report)
         raise _too_long()
 
     def _begin(self) -> None:
@@ -134,18 +136,24 @@ class QueryProcesses:
                 # Also of a folder that is made after the caller has left.
                 self._worker.post(lambda: self._scratch.remove(folders))
 
-    async def _executed(self, process: trio.Process, settings: dict[str, Any], report: Report) -> QueryAnswer:
-        assert process.stdin is not None
-        content = marshal.dumps(settings)
-        try:
-            await process.stdin.send_all(len(content).to_bytes(8, "big") + content)
-        except trio.BrokenResourceError:
-            pass  # the process has ended; its output says why
-        with ungrouped(MachineError, RuntimeError):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_reported, process, report)
-                answer = await self._received(process)
-                nursery.cancel_scope.cancel()
+    async def _executed(
+        self, process: trio.Process, settings: dict[str, Any], material: Material, report: Report
+    ) -> QueryAnswer:
+        frames = _Frames(process, 2 * self._bounds.size + PIECE)
+        await _send(process, settings)
+        answer: QueryAnswer | None = None
+        if (frame := await frames.following()) is not None:
+            if frame[0] != NEEDS:
+                raise RuntimeError("the process of a query did not say what it needs")
+            copied = await material.copy(msgspec.json.decode(frame[1], type=Needs))
+            report(QueryStage.RUNNING, 0)
+            rest = {} if copied.sealed is None else _sealed(copied.sealed)
+            await _send(process, {**rest, "again": list(copied.again), "longest": copied.longest})
+            with ungrouped(MachineError, RuntimeError):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_reported, process, report)
+                    answer = await _answer(frames)
+                    nursery.cancel_scope.cancel()
         if answer is None:
             status = await process.wait()
             if status in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -157,7 +165,7 @@ class QueryProcesses:
             )
         return answer
 
-    def _settings(self, query: str, folder: Path, material: Material) -> dict[str, Any]:
+    def _settings(self, query: str, folder: Path, sealed: Sealed) -> dict[str, Any]:
         bounds = self._bounds
         limits = ("cpu", "memory", "engine", "spill", "descriptors", "rows")
         return {
@@ -165,39 +173,64 @@ class QueryProcesses:
             "bytes": bounds.size,
             "query": query,
             "folder": str(folder),
-            "files": list(material.files),
-            "again": list(material.again),
-            "columns": list(material.columns),
-            "numbers": dict(material.numbers),
-            "longest": material.longest,
+            **_sealed(sealed),
         }
 
-    async def _received(self, process: trio.Process) -> QueryAnswer | None:
-        """Return the answer, or None if the process has not sent all of it; MachineError for a refusal."""
+
+def _sealed(sealed: Sealed) -> dict[str, Any]:
+    return {"files": list(sealed.files), "columns": list(sealed.columns), "numbers": dict(sealed.numbers)}
+
+
+async def _send(process: trio.Process, settings: dict[str, Any]) -> None:
+    assert process.stdin is not None
+    content = marshal.dumps(settings)
+    try:
+        await process.stdin.send_all(len(content).to_bytes(8, "big") + content)
+    except trio.BrokenResourceError:
+        pass  # the process has ended; its output says why
+
+
+class _Frames:
+    """The frames that a process sends; RuntimeError if they have more than `most` bytes."""
+
+    def __init__(self, process: trio.Process, most: int) -> None:
         assert process.stdout is not None
-        columns: list[tuple[str, str]] = []
-        rows: list[bytes] = []
-        buffered, total = bytearray(), 0
-        while piece := await process.stdout.receive_some(PIECE):
+        self._stdout = process.stdout
+        self._buffered, self._left = bytearray(), most
+
+    async def following(self) -> tuple[bytes, bytes] | None:
+        """Return kind and content of the next frame, None if there is none; QueryError for a refusal."""
+        buffered = self._buffered
+        while len(buffered) < _HEAD or len(buffered) < _HEAD + int.from_bytes(buffered[1:_HEAD], "big"):
+            piece = await self._stdout.receive_some(PIECE)
+            if not piece:
+                return None
             buffered += piece
-            total += len(piece)
-            if total > 2 * self._bounds.size + PIECE:
+            self._left -= len(piece)
+            if self._left < 0:
                 raise RuntimeError("the process of a query returned more than allowed")
-            while len(buffered) >= _HEAD and len(buffered) >= _HEAD + (size := int.from_bytes(buffered[1:5], "big")):
-                kind, content = bytes(buffered[:1]), bytes(buffered[_HEAD : _HEAD + size])
-                del buffered[: _HEAD + size]
-                if kind == COLUMNS:
-                    columns = msgspec.json.decode(content, type=list[tuple[str, str]])
-                elif kind == ROWS:
-                    _split(content, rows)
-                elif kind == REFUSAL:
-                    error, message, remedy, position = msgspec.json.decode(
-                        content, type=tuple[str, str, str, int | None]
-                    )
-                    raise QueryError(message, kind=ErrorKind(error), remedy=remedy, position=position)
-                elif kind == END:
-                    return QueryAnswer(columns, rows)
-        return None
+        end = _HEAD + int.from_bytes(buffered[1:_HEAD], "big")
+        kind, content = bytes(buffered[:1]), bytes(buffered[_HEAD:end])
+        del buffered[:end]
+        if kind == REFUSAL:
+            error, message, remedy, position = msgspec.json.decode(content, type=tuple[str, str, str, int | None])
+            raise QueryError(message, kind=ErrorKind(error), remedy=remedy, position=position)
+        return kind, content
+
+
+async def _answer(frames: _Frames) -> QueryAnswer | None:
+    """Return the answer, or None if the process has not sent all of it; MachineError for a refusal."""
+    columns: list[tuple[str, str]] = []
+    rows: list[bytes] = []
+    while (frame := await frames.following()) is not None:
+        kind, content = frame
+        if kind == COLUMNS:
+            columns = msgspec.json.decode(content, type=list[tuple[str, str]])
+        elif kind == ROWS:
+            _split(content, rows)
+        elif kind == END:
+            return QueryAnswer(columns, rows)
+    return None
 
 
 async def _reported(process: trio.Process, report: Report) -> None:

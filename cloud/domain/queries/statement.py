@@ -12,6 +12,7 @@ from typing import Any, Final
 
 TABLE: Final = "readings"
 DATA: Final = "data"
+RECEIVED: Final = "time_received"
 WHOLE: Final = "_json"
 """Member of `data` with the whole reading as JSON, exactly as it arrived."""
 
@@ -26,7 +27,7 @@ COLUMNS: Final = (
     "component_name",
     "method_name",
     "time_requested",
-    "time_received",
+    RECEIVED,
     "tags",
     "additional_parameters",
     DATA,
@@ -81,12 +82,20 @@ class Invalid(Exception):
 
 
 class Uses:
-    """Fields of `data` that a statement names, by paths; whether it may use `data` as a whole, and every field."""
+    """What a statement uses of the table: fields of `data` that it names, by paths; whether it may use `data` as a
+    whole, and every field; and whether it may use the times of receipt.
+    """
 
     def __init__(self) -> None:
         self.paths: set[Path] = set()
         self.whole = False
         self.every = False  # fields that it does not name, as `data.*` does
+        self.receipts = False
+
+    @property
+    def texts(self) -> bool:
+        """Whether anything in the readings is used."""
+        return self.whole or self.every or bool(self.paths)
 
 
 def checked(answer: Tree) -> Tree:
@@ -142,6 +151,7 @@ def uses(tree: Tree) -> Uses:
     _add(tree, used, others, tables)
     if used.whole:  # `data` may have another name, too
         used.paths |= others
+        used.receipts = True
     return used
 
 
@@ -165,6 +175,7 @@ def _add(top: Any, used: Uses, others: set[Path], tables: set[str]) -> None:
                 used.paths.add(path)
                 continue  # the other operand is a constant
             columns = [name.casefold() for name in node.get("using_columns") or ()]
+            used.receipts |= RECEIVED in columns
             used.every |= (kind == "STAR" and bool(node["relation_name"])) or node.get("function_name") == "unnest"
             used.whole |= (
                 kind in ("STAR", "POSITIONAL_REFERENCE", "PIVOT")
@@ -200,7 +211,8 @@ def _text(node: Mapping[str, Any]) -> str | None:
 
 def _add_column(folded: Sequence[str], names: Path, used: Uses, tables: set[str]) -> None:
     used.whole |= len(folded) == 1 and folded[0] in tables  # a whole row
-    for place, name in enumerate(folded[:3]):
+    used.receipts |= RECEIVED in folded
+    for place, name in enumerate(folded[:4]):
         if name == DATA:
             if path := names[place + 1 :]:
                 used.paths.add(path)
@@ -257,6 +269,11 @@ def _names_given(node: Tree) -> Iterator[str]:
     yield str(node.get("alias", "")).casefold()
     for each in (*(node.get("aliases") or ()), *(node.get("column_name_alias") or ())):
         yield str(each).casefold()
+
+
+def has_table(tree: Tree) -> bool:
+    """Return whether a statement may read the table."""
+    return any(node.get("type") == "BASE_TABLE" and node["table_name"].casefold() == TABLE for node in _nodes(tree))
 
 
 def time_bounds(tree: Tree) -> list[tuple[bool, Tree]]:

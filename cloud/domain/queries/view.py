@@ -6,8 +6,8 @@ if only one of its members is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from cloud.domain.queries.statement import COLUMNS, TABLE, WHOLE, Path, Uses
 
@@ -22,10 +22,13 @@ _KINDS: Final = {
 """Types of columns, and the types of values in JSON that they can have."""
 _SOURCE: Final = ("number", *COLUMNS[:9], "additional_parameters", "tags")
 """Columns of the file of sources, whose first are those of `cloud.domain.data.sources.Source`."""
-_EARLIEST: Final = -1 << 63
-_LATEST: Final = (1 << 63) - 1
+EARLIEST: Final = -1 << 63
+LATEST: Final = (1 << 63) - 1
+"""Stored times before and after all others."""
 RECENT: Final = "recent.tsv"
 SOURCES: Final = "sources.csv"
+COPIES: Final = "files"
+"""Folder with copies of files that cannot be read where they are."""
 
 
 class Column:
@@ -61,46 +64,48 @@ def columns_of(listed: Iterable[tuple[int, str, str]]) -> list[Column]:
     return columns
 
 
-class Stored:
-    """Where the readings are: see `cloud.domain.queries.query.Material`. `folder` has the files RECENT and SOURCES."""
+class Needs(NamedTuple):
+    """Readings that a statement may need: of some sources, or of all, captured from `low` to `high` (stored times)."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.folder: str = settings["folder"]
-        self.again: Sequence[str] = settings["again"]
-        self._numbers: Mapping[str, int] = settings["numbers"]
-        self._longest = max(settings["longest"], 1 << 16)
-        self._files: Sequence[tuple[str, int, int, int]] = settings["files"]
-        self._low, self._high = _EARLIEST, _LATEST
-        self._sources: frozenset[int] | None = None
+    sources: list[int] | None = None
+    low: int = EARLIEST
+    high: int = LATEST
+    receipts: bool = True  # whether the times of receipt are needed
+    texts: bool = True  # whether the readings themselves are
 
-    def narrow(self, low: int | None, high: int | None) -> None:
-        """Leave out readings that were captured before `low` or after `high`, which are stored times."""
-        self._low = self._low if low is None else max(self._low, low)
-        self._high = self._high if high is None else min(self._high, high)
-
-    def keep_sources(self, numbers: Iterable[int] | None) -> None:
-        """Leave out readings of other sources; None keeps all."""
-        self._sources = None if numbers is None else frozenset(numbers)
-
-    @property
-    def files(self) -> list[str]:
-        """Paths of the files that may have readings in the range."""
-        return [
-            path
-            for path, source, first, last in self._files
-            if first <= self._high and last >= self._low and (self._sources is None or source in self._sources)
-        ]
+    def covering(self) -> Callable[[int, int, int], bool]:
+        """Return a function that says whether a file may have some: with its source, and its first and last times."""
+        sources = None if self.sources is None else frozenset(self.sources)
+        low, high = self.low, self.high
+        return lambda source, first, last: first <= high and last >= low and (sources is None or source in sources)
 
     def within(self) -> list[str]:
         """Return the conditions for rows in the range: none without bounds, because comparing takes time, too."""
-        bounds = ((">=", self._low, _EARLIEST), ("<=", self._high, _LATEST))
+        bounds = ((">=", self.low, EARLIEST), ("<=", self.high, LATEST))
         return [f"requested {operator} {bound}" for operator, bound, always in bounds if bound != always]
 
     def of_sources(self) -> list[str]:
-        """Return the conditions for recent rows of the sources that are kept."""
-        if self._sources is None:
+        """Return the conditions for recent rows of the sources."""
+        if self.sources is None:
             return []
-        return [f"source IN ({', '.join(map(str, sorted(self._sources)))})" if self._sources else "false"]
+        return [f"source IN ({', '.join(map(str, self.sources))})" if self.sources else "false"]
+
+
+class Stored:
+    """Where the readings are: see `cloud.domain.queries.query`. `folder` has the files RECENT and SOURCES."""
+
+    def __init__(self, settings: Mapping[str, Any], needs: Needs) -> None:
+        self.folder: str = settings["folder"]
+        self.needs = needs
+        self._numbers: Mapping[str, int] = settings["numbers"]
+        self._longest = max(settings["longest"], 1 << 16)
+        self.again: Sequence[str] = settings["again"]
+        self.plain, self.mixed = list[str](), list[str]()
+        """Paths of the files that may have such readings: those without any text, and others."""
+        covers = needs.covering()
+        for path, source, first, last, texts in settings["files"]:
+            if covers(source, first, last):
+                (self.mixed if texts else self.plain).append(path)
 
     def recent(self) -> str:
         """Return the table of recent readings: source, requested, received, number, and the whole text."""
@@ -111,13 +116,12 @@ class Stored:
             f"max_line_size = {self._longest})"
         )
 
-    def parquet(self, columns: Sequence[Column], files: Sequence[str]) -> str:
-        """Return the table of readings in files: the same, and columns."""
+    def parquet(self, columns: Sequence[Column], files: Sequence[str], *, texts: bool = True) -> str:
+        """Return the table of readings in files: the same, and columns; the whole text only with `texts`."""
         keys = ("source", "requested", "received", "number")
-        entries = [
-            *((self._numbers[name], name, "BIGINT") for name in keys),
-            (self._numbers["data"], "data", "VARCHAR"),
-        ]
+        entries = [(self._numbers[name], name, "BIGINT") for name in keys]
+        if texts:
+            entries.append((self._numbers["data"], "data", "VARCHAR"))
         entries += ((each.number, each.name, each.type) for each in columns)
         schema = ", ".join(
             f"{number}: {{name: '{name}', type: '{type_}', default_value: NULL}}" for number, name, type_ in entries
@@ -214,24 +218,24 @@ class View:
             if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
                 self._members.make(path).expression = _value(path, kind)
         whole, used = self._columns.values(), self._used.values()
-        within, only = stored.within(), [*stored.within(), *stored.of_sources()]
+        every = list((self._columns | self._used).values())
+        within = stored.needs.within()
+        recent = [*within, *stored.needs.of_sources()]
         if stored.again:
-            only.append(f"number NOT IN (SELECT number FROM {stored.parquet((), stored.again)})")
-        recent = f"{stored.recent()}{_where(only)}"
+            recent.append(f"number NOT IN (SELECT number FROM {stored.parquet((), stored.again, texts=False)})")
+        # A reading that its columns do not give back has its text, too: for what is not in a column of its file. The
+        # column of texts takes as long to read as several of numbers even if it is empty, and most files have no texts.
+        names, members = ([column.name for column in whole], [f"{each.name} AS {each.member}" for each in used])
+        filled = [f"coalesce({each.name}, {_value(each.path, each.type, 'data')}) AS {each.member}" for each in used]
+        parsed = [f"{_value(each.path, each.type, 'data')} AS {each.member}" for each in used]
+        empty = [f"NULL::{column.type} AS {column.name}" for column in whole]  # not needed: these have a whole text
         parts = []
-        if stored.files:
-            # A reading that its columns do not give back has its text, too: for what is not in a column of its file.
-            values = [
-                *(column.name for column in whole),
-                *(f"coalesce({each.name}, {_value(each.path, each.type, 'data')}) AS {each.member}" for each in used),
-            ]
-            sealed = f"{stored.parquet(list((self._columns | self._used).values()), stored.files)}{_where(within)}"
-            parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {sealed}")
-        values = [
-            *(f"NULL::{column.type} AS {column.name}" for column in whole),  # not needed: these have a whole text
-            *(f"{_value(each.path, each.type, 'data')} AS {each.member}" for each in used),
-        ]
-        parts.append(f"SELECT source, requested, received, data AS whole{_listed(values)} FROM {recent}")
+        if stored.plain:
+            sealed = stored.parquet(every, stored.plain, texts=False)
+            parts.append(_part("NULL::VARCHAR", [*names, *members], sealed, within))
+        if stored.mixed:
+            parts.append(_part("data", [*names, *filled], stored.parquet(every, stored.mixed), within))
+        parts.append(_part("data", [*empty, *parsed], stored.recent(), recent))
         times = "make_timestamp(requested) AS time_requested, make_timestamp(received) AS time_received"
         return (
             f"CREATE VIEW {TABLE} AS SELECT {', '.join(COLUMNS[:9])}, {times}, tags, additional_parameters, "
@@ -261,8 +265,8 @@ def kinds_query(paths: Sequence[Path], stored: Stored) -> str:
         counts += [f"count(*) FILTER (WHERE {type_} IN ({_among(_KINDS[kind])}))" for kind in ORDER]
         counts.append(f"count(*) FILTER (WHERE {type_} IN ('ARRAY', 'OBJECT'))")
     texts = f"SELECT data FROM {stored.recent()}"
-    if stored.files:
-        texts += f" UNION ALL SELECT data FROM {stored.parquet((), stored.files)} WHERE data IS NOT NULL"
+    if stored.mixed:
+        texts += f" UNION ALL SELECT data FROM {stored.parquet((), stored.mixed)} WHERE data IS NOT NULL"
     return f"SELECT {', '.join(counts)} FROM ({texts})"
 
 
@@ -279,6 +283,10 @@ def kinds_of(paths: Sequence[Path], counts: Sequence[int]) -> dict[Path, str]:
         *typed, other = counts[4 * place : 4 * place + 4]
         kinds[path] = JSON if other and not any(typed) else ORDER[typed.index(max(typed))]
     return kinds
+
+
+def _part(text: str, values: Sequence[str], table: str, conditions: Sequence[str]) -> str:
+    return f"SELECT source, requested, received, {text} AS whole{_listed(values)} FROM {table}{_where(conditions)}"
 
 
 def _where(conditions: Sequence[str]) -> str:

@@ -129,3 +129,9 @@ CREATE TABLE segment_sums (
     PRIMARY KEY (data_file_id, column_id)
 );
 """
+
+STATISTICS: Final = """
+-- A query asks for one column of each file, which may have hundreds.
+CREATE INDEX ducklake_file_column_stats_column ON ducklake_file_column_stats (data_file_id, column_id);
+DROP INDEX ducklake_file_column_stats_file;
+"""

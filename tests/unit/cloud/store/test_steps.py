@@ -38,6 +38,7 @@ HAD = {
     "counts of log entries": "29498b7d8d3ddc44",
     "arrangements": "160ea1dc94960491",
     "saved queries": "57dc632cfa148e72",
+    "statistics of segments": "670085eaff29531d",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

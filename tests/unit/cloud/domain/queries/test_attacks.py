@@ -15,9 +15,9 @@ import trio
 
 from cloud.domain.queries import query_process
 from cloud.domain.queries.bson import encode
-from cloud.domain.queries.query import Material
+from cloud.domain.queries.query import Copied, Material, Sealed
 from cloud.domain.queries.query_process import Bounds, QueryProcesses
-from cloud.domain.queries.view import RECENT, SOURCES
+from cloud.domain.queries.view import COPIES, RECENT, SOURCES, Needs
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.domain.queries.attacks import (
     AGGREGATIONS,
@@ -55,8 +55,12 @@ class Place:
     async def gather(self, folder: Path) -> Material:
         (folder / RECENT).write_text('1\t0\t0\t2\t{"x":"recent"}\n')
         (folder / SOURCES).write_text(SOURCE)
+        (folder / COPIES).mkdir()
         numbers = {"source": 1, "requested": 2, "received": 3, "synced": 4, "number": 5, "data": 6}
-        return Material((), numbers, [(self.names["own"], 1, 0, 0)], (), 100)
+        return Material(Sealed((), numbers, [(self.names["own"], 1, 0, 0, True)]), self.copy)
+
+    async def copy(self, needs: Needs) -> Copied:
+        return Copied(100)
 
 
 FILES_OF: Final = {"secret": "secret.csv", "own": "own.parquet", "other": "other.parquet"}
@@ -246,13 +250,13 @@ def test_the_kernel_holds_without_duckdb(place: Place, tmp_path: Path, kernel: s
         assert seen.pop("list") == "['own.parquet']"
         assert seen.pop("list root") == f"['{place.folder.parts[1]}']"
     assert seen == {}
-    assert left == ["spill"]
+    assert left == [COPIES, "spill"]
     assert sorted(place.folder.iterdir()) == place.before
 
 
 def _confined(program: str, place: Place, tmp_path: Path, attacks: object, *, kernel: str) -> str:
     folder = tmp_path / "scratch"
-    folder.mkdir()
+    (folder / COPIES / "x").mkdir(parents=True)
     settings: dict[str, Any] = {"files": [(place.names["own"], 0, 0)], "folder": str(folder), "kernel": kernel}
     settings |= {"engine": 64 << 20, "spill": 32 << 20}
     start = f"import sys; sys.path += [{query_process._ROOT!r}, {query_process._engine()!r}]\n"

@@ -6,19 +6,20 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import bson
 import pytest
-import trio
 
-from cloud.domain.data.segments import sealing
+from cloud.domain.data.segments import merging, sealing
 from cloud.domain.data.segments.catalog import MAX_COLUMNS
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.queries import gathering, query_process
-from cloud.domain.queries.view import Stored
+from cloud.domain.queries.view import RECENT, Needs, Stored
 from cloud.server.memory import MemoryCloud
 from cloud.server.segment_nodes import seal_all
 from cloud.values.times import now
@@ -43,10 +44,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "PAGE", 3)
 
 
-async def seal(up: Uploads, clock: Clock) -> None:
+async def seal(up: Uploads, clock: Clock, days: int = 2) -> None:
     cloud = up.cloud.cloud
     async with (worker := Worker("test")).opened():
-        await seal_all(cloud.store, cloud.blobs, worker, timedelta(hours=1), lambda: clock.now + timedelta(days=2))
+        await seal_all(cloud.store, cloud.blobs, worker, timedelta(hours=1), lambda: clock.now + timedelta(days=days))
 
 
 async def rows(up: Uploads, text: str) -> list[Any]:
@@ -103,6 +104,18 @@ QUESTIONS: Final = (
     "SELECT COUNT(*) AS n FROM readings WHERE NOT (time_requested > '2026-01-01 00:00:04')",
     "SELECT COUNT(*) AS n FROM readings WHERE time_requested > '2026-01-01 00:00:09' "
     "UNION ALL SELECT COUNT(*) FROM readings",
+    "SELECT MAX(memory.main.readings.time_received) AS t, MIN(memory.main.readings.data.readings.celsius) AS c "
+    "FROM readings",
+    "SELECT r['time_received'] AS t FROM readings r ORDER BY ALL",
+    "SELECT COUNT(*) AS n FROM readings a JOIN readings b USING (time_received)",
+    "SELECT COUNT(*) AS n FROM readings a NATURAL JOIN readings b",
+    "SELECT MAX(COLUMNS('time_.*')) FROM readings",
+    "SELECT t FROM readings AS r(a, b, c, d, e, f, g, h, i, j, t) ORDER BY t",
+    "SELECT DISTINCT time_received::DATE AS d, component_name AS c FROM readings ORDER BY ALL",
+    "SELECT x.t FROM (SELECT Time_Received AS t FROM readings WHERE robot_name = 'rover') x ORDER BY t LIMIT 2",
+    "SELECT COUNT(*) AS n FROM readings WHERE component_name = 'other' AND time_requested > '2026-01-01 00:00:03'",
+    "SELECT data.readings.celsius AS c FROM readings WHERE time_requested <= '2026-01-01 00:00:05' ORDER BY c",
+    "SELECT 1 AS n WHERE EXISTS (FROM readings)",
     "WITH readings AS (SELECT 1 AS x) SELECT * FROM readings",
     "SELECT x FROM (VALUES ('2027-01-01')) o(x) WHERE EXISTS (SELECT 1 FROM readings WHERE o.x > '2026-06-01')",
 )
@@ -158,25 +171,20 @@ def test_only_bounds_that_every_reading_must_meet_leave_out_files(condition: str
     assert (lower.count(True), lower.count(False)) == NARROW[condition]
 
 
-def test_files_outside_of_the_range_are_not_read() -> None:
-    files = [("a", 1, 0, 9), ("b", 1, 10, 19), ("c", 2, 20, 29)]
-    stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
-    assert (stored.files, stored.within()) == (["a", "b", "c"], [])
-    stored.narrow(10, None)
-    assert stored.files == ["b", "c"]
-    stored.narrow(5, 19)
-    assert (stored.files, stored.within()) == (["b"], ["requested >= 10", "requested <= 19"])
+def test_files_outside_of_the_range_and_of_other_sources_are_not_read() -> None:
+    files = [("a", 1, 0, 9, False), ("b", 1, 10, 19, True), ("c", 2, 20, 29, False)]
 
+    def chosen(needs: Needs) -> tuple[list[str], list[str]]:
+        stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files}, needs)
+        return stored.plain, stored.mixed
 
-def test_files_of_other_sources_are_not_read() -> None:
-    files = [("a", 1, 0, 9), ("b", 2, 0, 9), ("c", 3, 0, 9)]
-    stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files})
-    stored.keep_sources([1, 3, 7])
-    assert stored.files == ["a", "c"]
-    stored.keep_sources([])
-    assert stored.files == []
-    stored.keep_sources(None)
-    assert stored.files == ["a", "b", "c"]
+    assert (chosen(Needs()), Needs().within(), Needs().of_sources()) == ((["a", "c"], ["b"]), [], [])
+    assert chosen(Needs(low=10)) == (["c"], ["b"])
+    assert chosen(Needs(low=10, high=19)) == ([], ["b"])
+    assert Needs(low=10, high=19).within() == ["requested >= 10", "requested <= 19"]
+    assert chosen(Needs([2, 7])) == (["c"], [])
+    assert chosen(Needs([])) == ([], [])
+    assert (Needs([2, 7]).of_sources(), Needs([]).of_sources()) == (["source IN (2, 7)"], ["false"])
 
 
 OF_SOURCES = {
@@ -235,21 +243,135 @@ async def test_answers_for_some_sources_are_those_of_all(
         assert {row["name"] for row in await rows(up, query)} == expected
 
 
-async def test_readings_that_are_sealed_while_rows_are_read_count_once(
-    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
-    added = gathering._Copy.add
-    sealed = trio.Event()
+Change = Callable[[], Awaitable[None]]
+
+
+def change_while_copying(monkeypatch: pytest.MonkeyPatch, *, first: Change | None = None, then: Change | None) -> None:
+    """Change what is stored after the segments were listed: once before rows are read, and once after some were."""
+    copied, added = gathering._copied, gathering._Copy.add
+
+    async def copy(*arguments: Any) -> Any:
+        if first is not None:
+            await first()
+        return await copied(*arguments)
 
     async def add(self: Any, lines: Any) -> None:
+        nonlocal then
         await added(self, lines)
-        if not sealed.is_set():
-            sealed.set()
-            await seal(up, clock)
+        if then is not None:
+            change, then = then, None
+            await change()
 
+    monkeypatch.setattr(gathering, "_copied", copy)
     monkeypatch.setattr(gathering._Copy, "add", add)
-    assert await rows(up, "SELECT COUNT(*) AS n, SUM(data.t) AS s FROM readings") == [{"n": 12, "s": 66.0}]
+
+
+ALL = "SELECT COUNT(*) AS n, SUM(data.t) AS s FROM readings"
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+@pytest.mark.parametrize("rows_are_read", [False, True])
+async def test_readings_that_are_sealed_while_a_query_begins_count_once(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch, place: str, rows_are_read: bool
+) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(12)))
+    if place == "bucket":
+        monkeypatch.setattr(type(up.cloud.cloud.blobs), "path", lambda self, key: None)
+
+    async def change() -> None:
+        await seal(up, clock)
+
+    if rows_are_read:
+        change_while_copying(monkeypatch, then=change)
+    else:
+        change_while_copying(monkeypatch, first=change, then=None)
+    assert await rows(up, ALL) == [{"n": 12, "s": 66.0}]
+    assert await rows(up, ALL) == [{"n": 12, "s": 66.0}]
+
+
+async def test_segments_that_are_merged_and_fields_that_become_columns_while_a_query_begins_count_once(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "MOST", 20)
+    monkeypatch.setattr(sealing, "SOME", 20)
+    monkeypatch.setattr(merging, "FEWEST", 2)
+    await up.readings(*(piece(number, t=float(number)) for number in range(5)))
+    await seal(up, clock, 20)
+    await up.readings(*(piece(number, t=float(number), u=1.0) for number in range(5, 9)))
+    before = set(_files(up))
+
+    async def change() -> None:
+        await seal(up, clock, 20)  # merges both segments, too
+
+    change_while_copying(monkeypatch, first=change, then=None)
+    text = "SELECT COUNT(*) AS n, SUM(data.t) AS s, SUM(data.u) AS u FROM readings"
+    assert await rows(up, text) == [{"n": 9, "s": 36.0, "u": 4.0}]
+    assert await up.cloud.cloud.store.read(lambda sql: sql.rows("SELECT count FROM segments")) == [{"count": 9}]
+    assert len(set(_files(up)) - before) == 2
+
+
+async def test_only_what_a_query_needs_is_copied(up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        await up.readings(*(piece(number, t=float(number)) for number in range(3)), component_name=name)
+    await seal(up, clock)
+    for name in ("a", "b"):
+        await up.readings(*(piece(number, t=float(number)) for number in range(3, 6)), component_name=name)
+    monkeypatch.setattr(type(up.cloud.cloud.blobs), "path", lambda self, key: None)
+    lines, files = list[str](), list[str]()
+    add, file = gathering._Copy.add, gathering._Copy.file
+
+    async def noted_add(self: Any, some: Any) -> None:
+        lines.extend(some)
+        await add(self, some)
+
+    async def noted_file(self: Any, blobs: Any, blob: str) -> None:
+        files.append(blob)
+        await file(self, blobs, blob)
+
+    monkeypatch.setattr(gathering._Copy, "add", noted_add)
+    monkeypatch.setattr(gathering._Copy, "file", noted_file)
+    copied = []
+    for text in (
+        "SELECT AVG(data.t) AS t, MAX(time_received) AS r FROM readings",
+        "SELECT COUNT(*) AS n FROM readings WHERE component_name = 'a'",
+        "SELECT SUM(data.t) AS s FROM readings WHERE time_requested > '2026-01-01 00:00:04'",
+        "SELECT SUM(data.none) AS s FROM readings WHERE component_name = 'a'",
+        "SELECT COUNT(*) AS n FROM readings WHERE component_name = 'c'",
+        "SELECT 1 AS n",
+    ):
+        await rows(up, text)
+        texts, receipts = [line for line in lines if line.endswith("}")], [line.split("\t")[2] for line in lines]
+        copied.append((len(lines), len(texts), len([each for each in receipts if each != "0"]), len(files)))
+        lines.clear()
+        files.clear()
+    assert copied == [(6, 6, 6, 2), (3, 0, 0, 1), (4, 4, 0, 0), (6, 6, 6, 2), (0, 0, 0, 0), (0, 0, 0, 0)]
+
+
+async def test_a_process_that_asks_for_the_readings_of_another_organization_gets_none(
+    up: Uploads, clock: Clock, tmp_path: Path
+) -> None:
+    await up.readings(*(piece(number, t=float(number)) for number in range(3)))
+    await seal(up, clock)
+    await up.readings(piece(9, t=9.0))
+    cloud, own = up.cloud.cloud, up.cloud.first.organization
+    other = await cloud.store.write(lambda sql: create_owner(sql, "Other", now()))
+    run = partial(cloud.room.run, own)
+    for owner, expected in ((own, 1), (other.organization, 0)):
+        folder = tmp_path / owner
+        folder.mkdir()
+        material = await gathering.gathered(cloud.store, cloud.blobs, run, owner, folder)
+        assert len(material.sealed.files) == expected
+        await material.copy(Needs([1, 2, 3, 1 << 40]))
+        assert (folder / RECENT).read_text().count("\n") == expected
+
+
+async def test_files_without_texts_are_known(up: Uploads, clock: Clock, tmp_path: Path) -> None:
+    await up.readings(piece(0, t=1.0), component_name="a")
+    await up.readings(piece(0, t=1.0), piece(1, t=[1.0]), component_name="b")
+    await seal(up, clock)
+    cloud, own = up.cloud.cloud, up.cloud.first.organization
+    material = await gathering.gathered(cloud.store, cloud.blobs, partial(cloud.room.run, own), own, tmp_path)
+    assert sorted(texts for *_, texts in material.sealed.files) == [False, True]
 
 
 async def test_the_readings_of_other_organizations_are_not_there(up: Uploads, clock: Clock) -> None:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from cloud.domain.queries import gathering, query_process
 from cloud.domain.queries.bson import decode, encode
-from cloud.domain.queries.query import Material
+from cloud.domain.queries.query import Copied, Material, Sealed
 from cloud.domain.queries.query_process import EACH, Bounds, QueryProcesses
 from cloud.domain.queries.scratch import Scratch
 from cloud.domain.queries.statement import COLUMNS
-from cloud.domain.queries.view import RECENT, SOURCES
+from cloud.domain.queries.view import RECENT, SOURCES, Needs
 from cloud.server.memory import MemoryCloud
 from cloud.values.limits import SQL_QUEUE
 from schema.errors import ErrorKind, MachineError
@@ -147,7 +147,11 @@ async def none(folder: Path) -> Material:
     """Write no readings."""
     for name in (RECENT, SOURCES):
         os.close(os.open(folder / name, os.O_CREAT, 0o600))
-    return Material((), {}, (), (), 1)
+    return Material(Sealed((), {}, ()), nothing)
+
+
+async def nothing(needs: Needs) -> Copied:
+    return Copied()
 
 
 async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> list[dict[str, Any]]:
@@ -258,9 +262,11 @@ async def test_without_duckdb_the_extra_is_named(up: Uploads, monkeypatch: pytes
 async def test_too_many_readings_are_refused_and_not_truncated(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "MAX_RECENT", 4)
     with pytest.raises(MachineError) as caught:
-        await rows(up, "SELECT 1 AS x")
+        await rows(up, "SELECT COUNT(*) AS n FROM readings")
     assert caught.value.kind is ErrorKind.EXHAUSTED
     assert "--seal-after" in str(caught.value)
+    assert await rows(up, "SELECT COUNT(*) AS n FROM readings WHERE component_name = 'other'") == [{"n": 0}]
+    assert await rows(up, "SELECT 1 AS x") == [{"x": 1}]
 
 
 # ---- BSON, compared with the official implementation
