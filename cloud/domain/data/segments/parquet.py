@@ -74,27 +74,28 @@ def between(
     """
     file = _opened(content)
     rows: list[Row] = []
-    groups = list(_groups(file, low, high))
-    for group in reversed(groups) if newest else groups:
-        start, end = _bounds(_Positions(file, group), low, high)
-        if start == end:
-            continue
-        if most is not None and end - start > most - len(rows):
-            left = most - len(rows)
-            start, end = (end - left, end) if newest else (start, start + left)
+    for group, _, start, end in _parts(file, low, high, most, newest=newest):
         table = file.read_row_group(group, use_threads=False)
         part = list(_columns(table.slice(start, end - start)).rows())
         rows = part + rows if newest else rows + part
-        if most is not None and len(rows) >= most:
-            break
     return rows
+
+
+def positions(
+    content: bytes, low: Position | None, high: Position | None, most: int, *, newest: bool = False
+) -> list[Position]:
+    """Return the positions of the readings that `between` returns; their other columns are not read."""
+    parts = list(_parts(_opened(content), low, high, most, newest=newest))
+    return [
+        position
+        for _, every, start, end in (reversed(parts) if newest else parts)
+        for position in every.slice(start, end)
+    ]
 
 
 def counted(content: bytes, low: Position | None, high: Position | None) -> int:
     """Return how many readings of a segment of one source are after `low` and before `high`."""
-    file = _opened(content)
-    bounds = (_bounds(_Positions(file, group), low, high) for group in _groups(file, low, high))
-    return sum(end - start for start, end in bounds)
+    return sum(end - start for _, _, start, end in _parts(_opened(content), low, high, None))
 
 
 def firsts(content: bytes, low: Position | None, high: Position | None, origin: int, step: int) -> list[Row]:
@@ -130,6 +131,26 @@ def _groups(file: Any, low: Position | None, high: Position | None) -> Iterator[
             yield group
 
 
+def _parts(
+    file: Any, low: Position | None, high: Position | None, most: int | None, *, newest: bool = False
+) -> Iterator[tuple[int, _Positions, int, int]]:
+    """Yield the row groups with readings after `low` and before `high`: positions, and start and end of those readings.
+
+    With `most`, only so many, in the order of time, or with `newest` in the opposite order.
+    """
+    groups = list(_groups(file, low, high))
+    for group in reversed(groups) if newest else groups:
+        every = _Positions(file, group)
+        start, end = _bounds(every, low, high)
+        if most is not None:
+            start, end = (max(start, end - most), end) if newest else (start, min(end, start + most))
+            most -= end - start
+        if start < end:
+            yield group, every, start, end
+        if most == 0:
+            return
+
+
 class _Positions(Sequence[Position]):
     """Positions of the readings in a row group, of which only those that are asked for become Python objects."""
 
@@ -143,6 +164,11 @@ class _Positions(Sequence[Position]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.moments[place].as_py(), self._numbers[place].as_py()
+
+    def slice(self, start: int, end: int) -> list[Position]:
+        """Return the positions from `start` to before `end`."""
+        parts = (each.slice(start, end - start).to_pylist() for each in (self.moments, self._numbers))
+        return list(zip(*parts, strict=True))
 
 
 def _bounds(positions: _Positions, low: Position | None, high: Position | None) -> tuple[int, int]:

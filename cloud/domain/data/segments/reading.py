@@ -21,7 +21,7 @@ from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments.columns import Row
 from cloud.domain.data.segments.contents import Contents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
-from cloud.domain.data.segments.parquet import Position, between, counted
+from cloud.domain.data.segments.parquet import Position, between, counted, positions
 from cloud.domain.data.segments.sealing import Transactions, missing_file
 from cloud.domain.data.sources import Source, by_numbers, tags_of
 from cloud.store.sql import Sql, Value
@@ -63,6 +63,16 @@ class Files:
         rows: list[Row] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
         return rows
 
+    async def positions(
+        self, segment: Segment, within: Range, most: int, *, newest: bool = False, of: str = "a source"
+    ) -> list[Position]:
+        """Return the positions of the readings that `rows` returns, for less."""
+        content = await self.content(segment, of)
+        every: list[Position] = await self.run(
+            partial(positions, content, within.low, within.high, most, newest=newest)
+        )
+        return every
+
     async def count(self, segment: Segment, within: Range) -> int:
         """Return the number of readings of a segment in a range; UNAVAILABLE if its file cannot be read."""
         content = await self.content(segment)
@@ -89,6 +99,11 @@ class _Listed:
     sources: dict[int, Source]
     tags: dict[int, list[str]]
 
+    def name(self, segment: Segment) -> str:
+        """Return the name of the source of a segment, for messages."""
+        source = self.sources[segment.source]
+        return f"{source.machine}, {source.component} {source.method}"
+
 
 class Readings:
     """All readings that a caller may access."""
@@ -99,7 +114,11 @@ class Readings:
         self.scope = scope
 
     async def page(self, data_filter: DataFilter, page: Page) -> list[ReadingRecord]:
-        """Return a page of readings, ordered by capture time."""
+        """Return a page of readings, ordered by capture time.
+
+        Of a segment, the positions are read first, because most of those that many sources have around the same time
+        are not on the page.
+        """
 
         def work(sql: Sql) -> tuple[list[ReadingRecord], _Listed]:
             scope = self.scope(sql)
@@ -109,18 +128,39 @@ class Readings:
         records, listed = await self.store.read(work)
         if not listed.always and not listed.ordered:
             return records
-        merged: list[tuple[Position, ReadingRecord | Row]] = [(readings.position(record), record) for record in records]
+        merged: list[tuple[Position, ReadingRecord | Segment]] = [
+            (readings.position(record), record) for record in records
+        ]
         for segment in (*listed.always, *listed.ordered):
             full = len(merged) == page.rows
             if full and not _contributes(segment, merged[-1][0], listed, page):
                 continue
             within = _before(merged[-1][0], listed.within, page) if full else listed.within
-            name = _name(listed.sources[segment.source])
-            rows = await self.files.rows(segment, within, page.rows, newest=page.descending, of=name)
-            merged += (((row.requested, row.number), row) for row in rows)
+            every = await self.files.positions(
+                segment, within, page.rows, newest=page.descending, of=listed.name(segment)
+            )
+            merged += ((position, segment) for position in every)
             merged.sort(key=lambda entry: entry[0], reverse=page.descending)
             del merged[page.rows :]
-        return [entry if isinstance(entry, ReadingRecord) else _record(entry, listed) for _, entry in merged]
+        return await self._records(merged, listed)
+
+    async def _records(
+        self, merged: Sequence[tuple[Position, ReadingRecord | Segment]], listed: _Listed
+    ) -> list[ReadingRecord]:
+        """Return the readings of a page. In a segment, those on the page follow each other."""
+        chosen: dict[Segment, list[Position]] = {}
+        for position, entry in merged:
+            if isinstance(entry, Segment):
+                chosen.setdefault(entry, []).append(position)
+        rows: dict[Position, Row] = {}
+        for segment, own in chosen.items():
+            (first, number), (last, last_number) = min(own), max(own)
+            within = Range((first, number - 1), (last, last_number + 1))
+            for row in await self.files.rows(segment, within, of=listed.name(segment)):
+                rows[row.requested, row.number] = row
+        return [
+            entry if isinstance(entry, ReadingRecord) else _record(rows[position], listed) for position, entry in merged
+        ]
 
     async def total(self, data_filter: DataFilter) -> Total:
         """Return the number of matching readings, and the size of their JSON text.
@@ -262,7 +302,3 @@ def _record(row: Row, listed: _Listed) -> ReadingRecord:
         synced=moment_of(row.synced),
         text=row.text,
     )
-
-
-def _name(source: Source) -> str:
-    return f"{source.machine}, {source.component} {source.method}"
