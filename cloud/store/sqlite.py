@@ -88,12 +88,11 @@ class SqliteHandle:
         with self._executing():
             for start in range(0, len(rows), BATCH):
                 batch = rows[start : start + BATCH]
-                values = [*chain.from_iterable(batch)]
-                self._count(values, len(batch))
+                self._count(batch[0], len(batch))
                 if split is None:
                     self._connection.executemany(statement, batch)
                 else:  # between the rows of one statement, Python does not change threads
-                    self._connection.execute(split.of(len(batch)), values)
+                    self._connection.execute(split.of(len(batch)), [*chain.from_iterable(batch)])
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """See Sql."""
@@ -120,7 +119,8 @@ class SqliteHandle:
         return self._first_rows.of(statement, parameters, first)
 
     def _count(self, values: Sequence[Value], rows: int = 1) -> None:
-        self.written += rows * PAGE + sum([len(value) for value in values if isinstance(value, (str, bytes))])
+        """Count rows like these."""
+        self.written += rows * (PAGE + sum([len(value) for value in values if isinstance(value, (str, bytes))]))
 
     def notify(self, topic: str, subject: str) -> None:
         """See Sql."""

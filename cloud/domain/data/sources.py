@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Final
 
 from cloud.domain.machines.machines import part
@@ -38,6 +39,10 @@ COLUMNS: Final = (
 )
 
 
+_values: Final[Callable[[Source], tuple[str, ...]]] = attrgetter(*COLUMNS.split(", "))
+"""Function that returns the columns of a source: `astuple` copies each deeply, which took a tenth of an upload."""
+
+
 def source_of(
     sql: Sql, subject: str, component_type: str, component: str, method: str, parameters: Mapping[str, Any]
 ) -> Source:
@@ -60,7 +65,7 @@ def source_of(
 def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
     """Return the number of a source with these tags; store the source if it is new."""
     sorted_tags = sorted(set(tags))
-    values: tuple[Value, ...] = astuple(source)
+    values: tuple[Value, ...] = _values(source)
     key = sha256(json.dumps([values, sorted_tags]).encode()).hexdigest()
     row = sql.row("SELECT number FROM data_sources WHERE key = ?", key)
     if row is None:

@@ -50,15 +50,19 @@ class Contents:
     @classmethod
     def read(cls, messages: Sequence[Any], by_rules: Callable[[Any], SensorData]) -> Contents:
         """Convert the messages of an upload, with `by_rules` for a single one; FitError if one does not fit."""
-        if any(message.HasField("binary") for message in messages):
+        readings = _readings(messages, by_rules)
+        if readings is None:
             return cls(items=[_converted(by_rules, messages, index) for index in range(len(messages))])
-        return cls(readings=_readings(messages, by_rules))
+        return cls(readings=readings)
 
 
-def _readings(messages: Sequence[Any], by_rules: Callable[[Any], SensorData]) -> list[Captured]:
+def _readings(messages: Sequence[Any], by_rules: Callable[[Any], SensorData]) -> list[Captured] | None:
+    """Return the readings; None if there is the content of a file, which no message of a shape has."""
     readings: list[Captured] = []
     left, count = SHAPES, len(messages)
     while (position := len(readings)) < count:
+        if messages[position].HasField("binary"):
+            return None
         readings.append(_captured(_converted(by_rules, messages, position)))
         if not left or position + 1 == count:
             continue

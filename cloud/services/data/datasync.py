@@ -329,11 +329,18 @@ def _key(*parts: Any, new_readings: Sequence[NewReading] | None = None) -> str:
     if new_readings is not None:
         digest.update(b", [")
         for start in range(0, len(new_readings), TOGETHER):
-            rows = [
-                f"[{requested}, {received}, {encode_basestring_ascii(text)}]"
-                for requested, received, text in new_readings[start : start + TOGETHER]
-            ]
+            some = new_readings[start : start + TOGETHER]
+            texts = _quoted([text for _, _, text in some])
+            rows = [f'[{row[0]}, {row[1]}, "{text}"]' for row, text in zip(some, texts, strict=True)]
             digest.update(f"{', ' if start else ''}{', '.join(rows)}".encode())
         digest.update(b"]")
     digest.update(b"]")
     return digest.hexdigest()
+
+
+def _quoted(texts: Sequence[str]) -> list[str]:
+    """Return JSON texts as strings in ASCII JSON, without quotation marks: all in one step."""
+    joined = "\0".join(texts)  # they have no NUL
+    if "u0000" in joined:  # where NUL becomes this
+        return [encode_basestring_ascii(text)[1:-1] for text in texts]
+    return encode_basestring_ascii(joined)[1:-1].split("\\u0000")

@@ -398,7 +398,8 @@ async def test_many_values_are_processed_in_the_workroom_and_files_are_not(
 def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:
     for count in (0, 1, 100, 101, 350):
         parts = ("a", {"b": 1, "a": None}, ["t"])
-        rows = [(number, number + 1, f'{{"x":{number}.5,"ü":"\\"😀\x7f"}}') for number in range(count)]
+        rows = [(number, number + 1, f'{{"x":{number}.5,"ü":"\\"😀\x7f\\n"}}') for number in range(count)]
+        rows[150:] = [(number, 0, f'{{"nul":"\\u0000\\\\u0000{text}"}}') for number, _, text in rows[150:]]
         expected = sha256(json.dumps([*parts, rows], sort_keys=True).encode()).hexdigest()
         assert datasync._key(*parts, new_readings=rows) == expected
     assert datasync._key("a", ["b"], 1) == sha256(b'["a", ["b"], 1]').hexdigest()
