@@ -81,16 +81,26 @@ def between(
     return rows
 
 
-def positions(
+class Places:
+    """Readings of a segment in one row group: their positions, which were read, and the rest, which is not."""
+
+    def __init__(self, file: Any, group: int, start: int, positions: Sequence[Position]) -> None:
+        self.positions = positions
+        self._file, self._group, self._start = file, group, start
+
+    def rows(self, first: int, last: int) -> list[Row]:
+        """Return the readings at `positions[first]` to `positions[last]`."""
+        table = self._file.read_row_group(self._group, use_threads=False)
+        return list(_columns(table.slice(self._start + first, last + 1 - first)).rows())
+
+
+def places(
     content: bytes, low: Position | None, high: Position | None, most: int, *, newest: bool = False
-) -> list[Position]:
-    """Return the positions of the readings that `between` returns; their other columns are not read."""
-    parts = list(_parts(_opened(content), low, high, most, newest=newest))
-    return [
-        position
-        for _, every, start, end in (reversed(parts) if newest else parts)
-        for position in every.slice(start, end)
-    ]
+) -> list[Places]:
+    """Return where the readings are that `between` returns."""
+    file = _opened(content)
+    parts = _parts(file, low, high, most, newest=newest)
+    return [Places(file, group, start, every.slice(start, end)) for group, every, start, end in parts]
 
 
 def counted(content: bytes, low: Position | None, high: Position | None) -> int:

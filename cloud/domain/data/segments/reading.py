@@ -7,7 +7,7 @@ same in a row and in a segment, so pages continue whatever is sealed between the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -21,9 +21,9 @@ from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments.columns import Row
 from cloud.domain.data.segments.contents import Contents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
-from cloud.domain.data.segments.parquet import Position, between, counted, positions
+from cloud.domain.data.segments.parquet import Places, Position, between, counted, places
 from cloud.domain.data.segments.sealing import Transactions, missing_file
-from cloud.domain.data.sources import Source, by_numbers, tags_of
+from cloud.domain.data.sources import Source, by_numbers, chunks, tags_of
 from cloud.store.sql import Sql, Value
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -32,6 +32,9 @@ from support import RunBlocking
 ScopeOf = Callable[[Sql], Scope]
 """Function that returns what a caller may access, in the transaction that reads it."""
 
+TOGETHER: Final = 16  # files of which a thread reads something in one call
+
+_Place = tuple[Places, int]
 _OF_SOURCES: Final = "FROM data_sources CROSS JOIN segments WHERE segments.source = data_sources.number"
 
 
@@ -63,15 +66,19 @@ class Files:
         rows: list[Row] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
         return rows
 
-    async def positions(
-        self, segment: Segment, within: Range, most: int, *, newest: bool = False, of: str = "a source"
-    ) -> list[Position]:
-        """Return the positions of the readings that `rows` returns, for less."""
-        content = await self.content(segment, of)
-        every: list[Position] = await self.run(
-            partial(positions, content, within.low, within.high, most, newest=newest)
-        )
-        return every
+    async def places(
+        self, segments: Mapping[Segment, str], within: Range, most: int, *, newest: bool = False
+    ) -> list[Places]:
+        """Return where the readings are that `rows` returns of each of several segments, which have names."""
+        contents = [await self.content(segment, of) for segment, of in segments.items()]
+
+        def read() -> list[Places]:
+            return [
+                each for content in contents for each in places(content, within.low, within.high, most, newest=newest)
+            ]
+
+        result: list[Places] = await self.run(read)
+        return result
 
     async def count(self, segment: Segment, within: Range) -> int:
         """Return the number of readings of a segment in a range; UNAVAILABLE if its file cannot be read."""
@@ -128,35 +135,37 @@ class Readings:
         records, listed = await self.store.read(work)
         if not listed.always and not listed.ordered:
             return records
-        merged: list[tuple[Position, ReadingRecord | Segment]] = [
+        merged: list[tuple[Position, ReadingRecord | _Place]] = [
             (readings.position(record), record) for record in records
         ]
-        for segment in (*listed.always, *listed.ordered):
-            full = len(merged) == page.rows
-            if full and not _contributes(segment, merged[-1][0], listed, page):
-                continue
-            within = _before(merged[-1][0], listed.within, page) if full else listed.within
-            every = await self.files.positions(
-                segment, within, page.rows, newest=page.descending, of=listed.name(segment)
-            )
-            merged += ((position, segment) for position in every)
-            merged.sort(key=lambda entry: entry[0], reverse=page.descending)
-            del merged[page.rows :]
+        # Those that reach over the page's start are read together; of the others, the first ones may fill the page.
+        for segments in (*chunks(list(listed.always), TOGETHER), *([each] for each in listed.ordered)):
+            full, within = len(merged) == page.rows, listed.within
+            if full:
+                last = merged[-1][0]
+                segments, within = (
+                    [each for each in segments if _contributes(each, last, page)],
+                    _before(last, within, page),
+                )
+            if segments:
+                names = {segment: listed.name(segment) for segment in segments}
+                for each in await self.files.places(names, within, page.rows, newest=page.descending):
+                    merged += ((position, (each, place)) for place, position in enumerate(each.positions))
+                merged.sort(key=lambda entry: entry[0], reverse=page.descending)
+                del merged[page.rows :]
         return await self._records(merged, listed)
 
     async def _records(
-        self, merged: Sequence[tuple[Position, ReadingRecord | Segment]], listed: _Listed
+        self, merged: Sequence[tuple[Position, ReadingRecord | _Place]], listed: _Listed
     ) -> list[ReadingRecord]:
-        """Return the readings of a page. In a segment, those on the page follow each other."""
-        chosen: dict[Segment, list[Position]] = {}
-        for position, entry in merged:
-            if isinstance(entry, Segment):
-                chosen.setdefault(entry, []).append(position)
+        """Return the readings of a page. Of those of a segment, the ones on the page follow each other."""
+        chosen: dict[Places, list[int]] = {}
+        for _, entry in merged:
+            if isinstance(entry, tuple):
+                chosen.setdefault(entry[0], []).append(entry[1])
         rows: dict[Position, Row] = {}
-        for segment, own in chosen.items():
-            (first, number), (last, last_number) = min(own), max(own)
-            within = Range((first, number - 1), (last, last_number + 1))
-            for row in await self.files.rows(segment, within, of=listed.name(segment)):
+        for some in chunks(list(chosen.items()), TOGETHER):
+            for row in await self.files.run(partial(_rows, some)):
                 rows[row.requested, row.number] = row
         return [
             entry if isinstance(entry, ReadingRecord) else _record(rows[position], listed) for position, entry in merged
@@ -198,7 +207,11 @@ def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | No
     return [segment_of(row) for row in rows]
 
 
-def _contributes(segment: Segment, last: Position, listed: _Listed, page: Page) -> bool:
+def _rows(chosen: Sequence[tuple[Places, Sequence[int]]]) -> list[Row]:
+    return [row for places, own in chosen for row in places.rows(min(own), max(own))]
+
+
+def _contributes(segment: Segment, last: Position, page: Page) -> bool:
     """Return whether a segment may have readings before the last one of a full page."""
     return segment.last > last if page.descending else segment.first < last
 
