@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
@@ -154,7 +154,7 @@ class Session:
                 connection.execute(_BEGIN_READING if self._on_commit is None else _BEGIN_WRITING)
                 result = handle.result(work)
                 committing = True
-                connection.execute("COMMIT")
+                connection.execute(handle.commit(), prepare=False)  # may be two statements
             except BaseException:
                 self._undo(connection)
                 raise
@@ -289,16 +289,19 @@ class PostgresHandle:
         self.events[topic, subject] = None
 
     def result(self, work: Work[T]) -> T:
-        """Return the result of `work`, after queuing its events for other replicas."""
+        """Return the result of `work`."""
         result = work(self)
         if self.contested:
             raise continued_after_conflict()
-        if self.events:
-            self._connection.execute(
-                "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news",
-                (self._channel, [f"{self._replica}\n{topic}\n{subject}" for topic, subject in self.events]),
-            )
         return result
+
+    def commit(self) -> str:
+        """Return the statements that queue the events for other replicas and commit, in one round trip."""
+        if not self.events:
+            return "COMMIT"
+        news = [f"{self._replica}\n{topic}\n{subject}" for topic, subject in self.events]
+        texts = [sql.quote(text, self._connection) for text in (self._channel, *plain(news))]
+        return f"SELECT pg_notify({texts[0]}, news) FROM (VALUES ({'), ('.join(texts[1:])})) AS each (news); COMMIT"
 
     @contextmanager
     def _executing(self) -> Iterator[None]:

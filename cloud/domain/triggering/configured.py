@@ -23,6 +23,7 @@ LOGS: Final = frozenset({"conditional_logs_ingested"})
 
 BATCH: Final = 500  # ids in one query
 _CACHE_SIZE: Final = 1024  # documents whose triggers are cached
+_REMEMBERED: Final = 100_000  # revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,29 @@ class _CachedTriggers:
 
 
 _NOTHING: Final = _CachedTriggers((), Examined(()), (), frozenset())
+
+
+_uses_data: Final[dict[tuple[str, int], bool]] = {}
+"""Whether uploads matter to revisions of configurations, by part and revision: those without fragments never change."""
+
+
+def uses_data(sql: Sql, part: str) -> bool:
+    """Return whether a part has a trigger for uploads; NOT_FOUND.
+
+    Every upload asks this, so the document of a revision is read once. The transaction must not change configurations:
+    if it were rolled back, another revision could get the same number.
+    """
+    key = part, part_of(sql, part).revision
+    uses = _uses_data.get(key)
+    if uses is None:
+        row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", *key)
+        document = "" if row is None else row["document"]
+        uses = not DATA.isdisjoint(_cached_of(sql, part, document).types)
+        if '"fragments"' not in document:
+            if len(_uses_data) >= _REMEMBERED:
+                _uses_data.clear()
+            _uses_data[key] = uses
+    return uses
 
 
 def entries(sql: Sql, part: str) -> tuple[Any, ...]:
@@ -105,7 +129,7 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
 
 
 def listens(sql: Sql, part: str, types: frozenset[str]) -> bool:
-    """Return whether a part has a trigger for one of these event types. Fast, because every upload calls it."""
+    """Return whether a part has a trigger for one of these event types."""
     return not types.isdisjoint(_cached(sql, part).types)
 
 

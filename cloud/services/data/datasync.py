@@ -24,6 +24,7 @@ from cloud.domain.data.readings import NewReading
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.triggering.configured import uses_data
 from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
@@ -135,9 +136,9 @@ class DataSyncService(Service):
 
         def work(sql: Sql) -> str:
             self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id)
-            source = _source(sql, metadata, parameters)
+            source, queued = _source(sql, metadata, parameters), uses_data(sql, metadata.part_id)
             subject, new = readings.keep(sql, key, source, tags, new_readings, now)
-            if new:
+            if new and queued:
                 times = [received for _, received, _ in new_readings]
                 span = moment_of(min(times)), moment_of(max(times))
                 ingested(sql, _ingestion(source, kind, subject, *span, new_readings))
@@ -161,7 +162,7 @@ class DataSyncService(Service):
         key = _key(metadata.part_id, *origin, parameters, name, times, blob.digest, blob.size)
 
         def work(sql: Sql) -> tuple[str, bool]:
-            source = _source(sql, metadata, parameters)
+            source, queued = _source(sql, metadata, parameters), uses_data(sql, metadata.part_id)
             dataset_ids = self._datasets(sql, metadata.dataset_ids, source.organization_id)
             kind = KINDS.get(metadata.type, "unspecified")
             new_file = files.NewFile(
@@ -180,6 +181,7 @@ class DataSyncService(Service):
                 datasets.add(sql, dataset, [subject])
             if new:
                 _annotate(sql, subject, sensor)
+            if new and queued:
                 ingested(sql, _ingestion(source, kind, subject, received, received))
             return subject, new
 

@@ -331,6 +331,25 @@ async def test_events_are_sent_after_the_commit(store: Store, events: Events) ->
             assert limit.cancelled_caught
 
 
+async def test_other_replicas_get_every_event_whatever_its_text(postgresql: Cluster) -> None:
+    url, odd = postgresql.fresh(), ["it's", "a\\'; COMMIT; --", "$1 %s %%", '"\n"', "ü", "x" * 500]
+
+    def telling(sql: Sql) -> None:
+        for subject in odd:
+            sql.notify("odd", subject)
+
+    others = Events()
+    async with PostgresStore(url, Events()).opened() as store, PostgresStore(url, others).opened():
+        with others.listening("odd") as listener:
+            for _ in range(12):  # psycopg prepares statements that it has executed five times
+                await store.write(telling)
+                received = set[str]()
+                with trio.fail_after(30):
+                    while received != set(odd):
+                        received |= set(await listener.all())
+                        assert received <= set(odd)
+
+
 async def test_a_busy_listener_gets_each_subject_once(events: Events) -> None:
     with events.listening("part") as all_parts, events.listening("part", "x") as only_x:
         for subject in ("x", "y", "x"):

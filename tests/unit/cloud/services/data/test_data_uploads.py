@@ -20,7 +20,7 @@ from cloud.values.limits import UPLOAD_READINGS
 from cloud.work.workroom import Workroom
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import PNG, SETS, START, SYNC, Uploads, at, blobs, piece
-from tests.unit.cloud.triggering_help import evaluated
+from tests.unit.cloud.triggering_help import evaluated, tabular
 
 
 @pytest.fixture
@@ -32,6 +32,7 @@ def up(cloud: MemoryCloud, part: str) -> Uploads:
 def ingested(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record what triggers receive."""
     heard: list[Any] = []
+    monkeypatch.setattr("cloud.services.data.datasync.uses_data", lambda sql, part: True)
     monkeypatch.setattr("cloud.services.data.datasync.ingested", lambda sql, what: heard.append(what))
     return heard
 
@@ -108,6 +109,7 @@ async def test_an_upload_is_not_stored_if_its_event_cannot_be_stored(
     def fail(sql: object, what: object) -> None:
         raise MachineError("no", kind=ErrorKind.PRECONDITION)
 
+    monkeypatch.setattr("cloud.services.data.datasync.uses_data", lambda sql, part: True)
     monkeypatch.setattr("cloud.services.data.datasync.ingested", fail)
     for upload in (up.file(), up.readings(piece(0, x=1.0))):
         with pytest.raises(MachineError):
@@ -354,6 +356,7 @@ async def test_a_file_whose_row_may_be_committed_is_kept(up: Uploads, monkeypatc
     def lost(sql: object, what: object) -> None:
         raise MachineError("the database is away", kind=ErrorKind.UNAVAILABLE)
 
+    monkeypatch.setattr("cloud.services.data.datasync.uses_data", lambda sql, part: True)
     monkeypatch.setattr("cloud.services.data.datasync.ingested", lost)
     with pytest.raises(MachineError):
         await up.file()
@@ -375,6 +378,36 @@ async def test_readings_have_the_type_that_their_sender_gave(up: Uploads, kind: 
     contents = [{"struct": {"celsius": 1.0}}]
     await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
     assert [item.trigger for item in await evaluated(up.cloud, up.part)] == [fires]
+
+
+async def test_uploads_are_for_the_triggers_of_the_configuration_in_force(up: Uploads) -> None:
+    """Whether it has any is remembered for a revision, unless that has fragments, which change without it."""
+    number = 0
+
+    async def fired() -> list[str]:
+        nonlocal number
+        number += 1
+        await up.readings(piece(number, x=1.0))
+        await up.file(str(number).encode(), f"{number}.txt")
+        return sorted(item.trigger for item in await evaluated(up.cloud, up.part))
+
+    async def save(*names: str, **document: Any) -> None:
+        triggers = {"triggers": [tabular(name) for name in names]} if names else {}
+        await up.cloud.app("update_robot_part", id=up.part, name="", robot_config={**triggers, **document})
+
+    owner = up.cloud.first.organization
+    fragment = await up.cloud.app("create_fragment", name="f", config={}, organization_id=owner)
+    await fired()
+    assert await fired() == []
+    await save("first")
+    assert await fired() == ["first"]
+    await save()
+    assert await fired() == ["first"]
+    await save(fragments=[{"id": fragment["id"]}])
+    assert await fired() == ["first"]
+    config = {"triggers": [tabular("second")]}
+    await up.cloud.app("update_fragment", id=fragment["id"], name="f", config=config)
+    assert await fired() == ["first", "second"]
 
 
 async def test_many_values_are_processed_in_the_workroom_and_files_are_not(
