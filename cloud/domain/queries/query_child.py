@@ -27,10 +27,10 @@ from cloud.domain.queries.statement import (
     Path,
     Uses,
     checked,
-    has_table,
     is_fixed,
     on_whole,
     source_conditions,
+    table_count,
     time_bounds,
     uses,
 )
@@ -44,6 +44,7 @@ from cloud.domain.queries.view import (
     Stored,
     View,
     columns_of,
+    described_query,
     kinds_of,
     kinds_query,
     sources_table,
@@ -133,13 +134,17 @@ def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: Bina
     stdout.flush()
     rest, kinds = _received(stdin), dict[Path, str]()
     settings |= rest
+    settings["planned"] //= max(1, table_count(tree))
     if "columns" in rest:  # new files have others
         view = View(columns_of(settings["columns"]), used)
     if view.unknown:
         kinds = kinds_of(
             view.unknown, database.execute(kinds_query(view.unknown, Stored(settings, Needs()))).fetchone()
         )
-    database.execute(view.text(Stored(settings, needs), kinds))
+    stored, described = Stored(settings, needs), dict[int, Sequence[Any]]()
+    if stored.is_separate(view.width):
+        described = {number: row for number, *row in database.execute(described_query(stored)).fetchall()}
+    database.execute(view.text(stored, kinds, described))
     relation = _bound(engine, database, text, settings["folder"], exact=not changed and stages is None)
     names = _distinct(name.replace(f".{WHOLE}", "") if changed else name for name in relation.columns)
     _write(relation, names, settings["rows"], settings["bytes"], stdout)
@@ -206,7 +211,7 @@ def _needs(engine: Any, database: Any, tree: dict[str, Any], used: Uses) -> Need
     """Return which readings the statement does not exclude."""
     low, high, sources = EARLIEST, LATEST, None
     try:
-        sources = _sources(database, tree) if has_table(tree) else []
+        sources = _sources(database, tree) if table_count(tree) else []
     except engine.Error:  # the query says what is wrong
         pass
     bounds = [(lower, bound) for lower, bound in time_bounds(tree) if is_fixed(bound)]

@@ -60,6 +60,7 @@ class Bounds:
     engine: int = 384 * _MIB  # memory of DuckDB, beyond which it writes to its folder
     spill: int = 2048 * _MIB  # in its folder
     descriptors: int = 4096
+    planned: int = 5000  # columns of all parts of the table, each time that a query names it
     rows: int = MAX_ROWS
     size: int = MAX_BYTES
 
@@ -167,7 +168,7 @@ class QueryProcesses:
 
     def _settings(self, query: str, folder: Path, sealed: Sealed) -> dict[str, Any]:
         bounds = self._bounds
-        limits = ("cpu", "memory", "engine", "spill", "descriptors", "rows")
+        limits = ("cpu", "memory", "engine", "spill", "descriptors", "planned", "rows")
         return {
             **{name: getattr(bounds, name) for name in limits},
             "bytes": bounds.size,

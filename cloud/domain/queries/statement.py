@@ -271,9 +271,9 @@ def _names_given(node: Tree) -> Iterator[str]:
         yield str(each).casefold()
 
 
-def has_table(tree: Tree) -> bool:
-    """Return whether a statement may read the table."""
-    return any(node.get("type") == "BASE_TABLE" and node["table_name"].casefold() == TABLE for node in _nodes(tree))
+def table_count(tree: Tree) -> int:
+    """Return how often a statement names the table."""
+    return sum(node.get("type") == "BASE_TABLE" and node["table_name"].casefold() == TABLE for node in _nodes(tree))
 
 
 def time_bounds(tree: Tree) -> list[tuple[bool, Tree]]:

@@ -22,6 +22,8 @@ _KINDS: Final = {
 """Types of columns, and the types of values in JSON that they can have."""
 _SOURCE: Final = ("number", *COLUMNS[:9], "additional_parameters", "tags")
 """Columns of the file of sources, whose first are those of `cloud.domain.data.sources.Source`."""
+_OF_SOURCES: Final = (*COLUMNS[:9], "tags", "additional_parameters")
+"""Columns of the table that are the same for all readings of a source."""
 EARLIEST: Final = -1 << 63
 LATEST: Final = (1 << 63) - 1
 """Stored times before and after all others."""
@@ -97,15 +99,28 @@ class Stored:
     def __init__(self, settings: Mapping[str, Any], needs: Needs) -> None:
         self.folder: str = settings["folder"]
         self.needs = needs
+        self._planned: int = settings["planned"]
         self._numbers: Mapping[str, int] = settings["numbers"]
         self._longest = max(settings["longest"], 1 << 16)
         self.again: Sequence[str] = settings["again"]
-        self.plain, self.mixed = list[str](), list[str]()
-        """Paths of the files that may have such readings: those without any text, and others."""
+        self.groups: dict[tuple[int, bool], list[str]] = {}
+        """Paths of the files that may have such readings, by source, and by whether some of them have a text."""
         covers = needs.covering()
         for path, source, first, last, texts in settings["files"]:
             if covers(source, first, last):
-                (self.mixed if texts else self.plain).append(path)
+                self.groups.setdefault((source, texts), []).append(path)
+
+    def files(self, *, texts: bool) -> list[str]:
+        """Return the paths of the files with readings that have a text, or of the others."""
+        return [path for (_, have), paths in self.groups.items() if have == texts for path in paths]
+
+    def is_separate(self, width: int) -> bool:
+        """Return whether a view has a part for the files of each source, with `width` columns of the files.
+
+        Planning a part takes half a millisecond. Joining a reading with its source, and grouping by the names in its
+        columns, takes 20 to 50 ns, and a file has some 20,000.
+        """
+        return len(self.groups) * (len(COLUMNS) + width) <= self._planned
 
     def recent(self) -> str:
         """Return the table of recent readings: source, requested, received, number, and the whole text."""
@@ -212,8 +227,12 @@ class View:
         member.expression = _whole(path, node)
         self._columns.update((column.number, column) for column in node.all_columns())
 
-    def text(self, stored: Stored, kinds: Mapping[Path, str]) -> str:
-        """Return the statement that creates the view; `kinds` are types of `unknown` paths."""
+    def text(self, stored: Stored, kinds: Mapping[Path, str], described: Mapping[int, Sequence[Any]]) -> str:
+        """Return the statement that creates the view; `kinds` are types of `unknown` paths.
+
+        `described` are the rows of `described_query`: a file has readings of one source, so they are constants there.
+        If there would be too many parts, the readings are joined with their sources.
+        """
         for path, kind in kinds.items():
             if (member := self._members.at(path[:-1], folded=True)) is None or not member.columns:
                 self._members.make(path).expression = _value(path, kind)
@@ -229,19 +248,47 @@ class View:
         filled = [f"coalesce({each.name}, {_value(each.path, each.type, 'data')}) AS {each.member}" for each in used]
         parsed = [f"{_value(each.path, each.type, 'data')} AS {each.member}" for each in used]
         empty = [f"NULL::{column.type} AS {column.name}" for column in whole]  # not needed: these have a whole text
-        parts = []
-        if stored.plain:
-            sealed = stored.parquet(every, stored.plain, texts=False)
-            parts.append(_part("NULL::VARCHAR", [*names, *members], sealed, within))
-        if stored.mixed:
-            parts.append(_part("data", [*names, *filled], stored.parquet(every, stored.mixed), within))
-        parts.append(_part("data", [*empty, *parsed], stored.recent(), recent))
+
+        def sealed(of_source: str, files: Sequence[str], *, texts: bool) -> str:
+            text, values = ("data", filled) if texts else ("NULL::VARCHAR", members)
+            return _part(of_source, text, [*names, *values], stored.parquet(every, files, texts=texts), within)
+
+        joined, parts = [_part("source", "data", [*empty, *parsed], stored.recent(), recent)], list[str]()
+        if stored.is_separate(len(every)):
+            for (source, texts), files in stored.groups.items():
+                if source in described:
+                    parts.append(sealed(_constants(described[source]), files, texts=texts))
+        else:
+            groups = ((stored.files(texts=texts), texts) for texts in (False, True))
+            joined += [sealed("source", files, texts=texts) for files, texts in groups if files]
+        inner = ["requested", "received", "whole", *names, *(column.member for column in used)]
+        parts.append(
+            f"SELECT {', '.join([*_OF_SOURCES, *inner])} FROM ({' UNION ALL '.join(joined)}) AS every "
+            "JOIN sources ON sources.number = every.source"
+        )
         times = "make_timestamp(requested) AS time_requested, make_timestamp(received) AS time_received"
         return (
             f"CREATE VIEW {TABLE} AS SELECT {', '.join(COLUMNS[:9])}, {times}, tags, additional_parameters, "
-            f"{_struct(self._members)} AS data FROM ({' UNION ALL '.join(parts)}) AS every "
-            "JOIN sources ON sources.number = every.source"
+            f"{_struct(self._members)} AS data FROM ({' UNION ALL '.join(parts)}) AS every"
         )
+
+    @property
+    def width(self) -> int:
+        """Number of columns of files that the view reads."""
+        return len(self._columns | self._used)
+
+
+def described_query(stored: Stored) -> str:
+    """Return the query for the sources of files: their numbers and their columns."""
+    numbers = sorted({source for source, _ in stored.groups})
+    return f"SELECT number, {', '.join(_OF_SOURCES)} FROM sources WHERE number IN ({', '.join(map(str, numbers)) or 0})"
+
+
+def _constants(row: Sequence[Any]) -> str:
+    """Return the columns of a source, in the order of _OF_SOURCES, as constants."""
+    *texts, tags, parameters = row
+    values = [*map(_quoted, texts), f"[{_among(tags)}]::VARCHAR[]", f"{_quoted(parameters)}::JSON"]
+    return ", ".join(f"{value} AS {name}" for value, name in zip(values, _OF_SOURCES, strict=True))
 
 
 def sources_table(folder: str) -> str:
@@ -265,8 +312,8 @@ def kinds_query(paths: Sequence[Path], stored: Stored) -> str:
         counts += [f"count(*) FILTER (WHERE {type_} IN ({_among(_KINDS[kind])}))" for kind in ORDER]
         counts.append(f"count(*) FILTER (WHERE {type_} IN ('ARRAY', 'OBJECT'))")
     texts = f"SELECT data FROM {stored.recent()}"
-    if stored.mixed:
-        texts += f" UNION ALL SELECT data FROM {stored.parquet((), stored.mixed)} WHERE data IS NOT NULL"
+    if files := stored.files(texts=True):
+        texts += f" UNION ALL SELECT data FROM {stored.parquet((), files)} WHERE data IS NOT NULL"
     return f"SELECT {', '.join(counts)} FROM ({texts})"
 
 
@@ -285,8 +332,9 @@ def kinds_of(paths: Sequence[Path], counts: Sequence[int]) -> dict[Path, str]:
     return kinds
 
 
-def _part(text: str, values: Sequence[str], table: str, conditions: Sequence[str]) -> str:
-    return f"SELECT source, requested, received, {text} AS whole{_listed(values)} FROM {table}{_where(conditions)}"
+def _part(of_source: str, text: str, values: Sequence[str], table: str, conditions: Sequence[str]) -> str:
+    columns = f"{of_source}, requested, received, {text} AS whole{_listed(values)}"
+    return f"SELECT {columns} FROM {table}{_where(conditions)}"
 
 
 def _where(conditions: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from cloud.domain.data.segments import merging, sealing
 from cloud.domain.data.segments.catalog import MAX_COLUMNS
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.queries import gathering, query_process
+from cloud.domain.queries.query_process import Bounds
 from cloud.domain.queries.view import RECENT, Needs, Stored
 from cloud.server.memory import MemoryCloud
 from cloud.server.segment_nodes import seal_all
@@ -121,7 +122,13 @@ QUESTIONS: Final = (
 )
 
 
-async def test_segments_and_rows_answer_as_rows(up: Uploads, clock: Clock) -> None:
+@pytest.mark.parametrize("parts", ["separate", "joined"])
+async def test_segments_and_rows_answer_as_rows(
+    up: Uploads, clock: Clock, monkeypatch: pytest.MonkeyPatch, parts: str
+) -> None:
+    """Files of each source are a part of the table, or are joined with their sources if there are too many."""
+    if parts == "joined":
+        monkeypatch.setattr(up.cloud.cloud.queries, "_bounds", Bounds(planned=0))
     for number, data in enumerate(ODD):
         await up.readings(
             piece(number, **data), component_name="s" if number % 3 else "other", tags=["lab"] * (number % 2)
@@ -175,8 +182,9 @@ def test_files_outside_of_the_range_and_of_other_sources_are_not_read() -> None:
     files = [("a", 1, 0, 9, False), ("b", 1, 10, 19, True), ("c", 2, 20, 29, False)]
 
     def chosen(needs: Needs) -> tuple[list[str], list[str]]:
-        stored = Stored({"folder": "", "again": (), "numbers": {}, "longest": 0, "files": files}, needs)
-        return stored.plain, stored.mixed
+        settings = {"folder": "", "again": (), "numbers": {}, "longest": 0, "planned": 0, "files": files}
+        stored = Stored(settings, needs)
+        return stored.files(texts=False), stored.files(texts=True)
 
     assert (chosen(Needs()), Needs().within(), Needs().of_sources()) == ((["a", "c"], ["b"]), [], [])
     assert chosen(Needs(low=10)) == (["c"], ["b"])
