@@ -87,7 +87,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "domain.registry.items.find": ("registry_items", "published packages, not what machines send"),
     "domain.registry.items.public": ("registry_items", "a list of all that are public"),
     "domain.releases.files.sample.<listcomp>": ("release_files", ORDERED),
-    "domain.queries.gathering._next": ("ducklake_snapshot", "a single row"),
+    "domain.queries.gathering._state": ("ducklake_snapshot", "a single row"),
     "domain.releases.repository.due": ("release_signing", "a row for each organization with releases"),
     "domain.releases.requests.expire": ("agent_requests", FLEET),
     "domain.training.jobs.expire": ("training_events", "PostgreSQL reads events in the order of jobs, up to AT_ONCE"),
