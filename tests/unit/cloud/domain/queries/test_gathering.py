@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import bson
 import pytest
+from google.protobuf.wrappers_pb2 import StringValue
 
 from cloud.domain.data.segments import merging, sealing
 from cloud.domain.data.segments.catalog import MAX_COLUMNS
@@ -249,6 +250,19 @@ async def test_answers_for_some_sources_are_those_of_all(
             await rows(up, query)
     else:
         assert {row["name"] for row in await rows(up, query)} == expected
+
+
+async def test_names_of_sources_are_data(up: Uploads, clock: Clock) -> None:
+    odd = ["it's", "\\'; --", 'a"b', "x\ny\t", "$1 %s {0}", "ü€😀", "", "NULL", "1", "[]", "'] || getenv('HOME') || ['"]
+    for place, name in enumerate(odd):
+        value = StringValue(value=name).SerializeToString()
+        parameters = {name: {"type_url": "type.googleapis.com/google.protobuf.StringValue", "value": value}}
+        await up.readings(piece(place, t=1.0), component_name=name, tags=[name, "b"], method_parameters=parameters)
+    text = "SELECT component_name AS c, tags, additional_parameters AS p, COUNT(*) AS n FROM readings GROUP BY ALL"
+    before = await rows(up, f"{text} ORDER BY ALL")
+    assert sorted(row["c"] for row in before) == sorted(odd)
+    await seal(up, clock)
+    assert await rows(up, f"{text} ORDER BY ALL") == before
 
 
 Change = Callable[[], Awaitable[None]]
