@@ -44,12 +44,15 @@ if TYPE_CHECKING:
     from schema.errors import MachineError as MachineError
     from schema.frames import WORLD as WORLD
     from schema.frames import Frame as Frame
+    from schema.frames import decode_frame as decode_frame
+    from schema.geometry import Capsule as Capsule
     from schema.geometry import Geometry as Geometry
     from schema.geometry import GeoPoint as GeoPoint
     from schema.geometry import Orientation as Orientation
     from schema.geometry import Pose as Pose
     from schema.geometry import PoseInFrame as PoseInFrame
     from schema.geometry import RectangularPrism as RectangularPrism
+    from schema.geometry import Sphere as Sphere
     from schema.geometry import Vector3 as Vector3
     from schema.names import API as API
     from schema.names import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
@@ -86,7 +89,17 @@ else:
         {
             "durations": ["format_duration", "parse_duration"],
             "errors": ["ConfigError", "ConfigErrors", "ErrorKind", "MachineError"],
-            "geometry": ["GeoPoint", "Geometry", "Orientation", "Pose", "PoseInFrame", "RectangularPrism", "Vector3"],
+            "geometry": [
+                "Capsule",
+                "GeoPoint",
+                "Geometry",
+                "Orientation",
+                "Pose",
+                "PoseInFrame",
+                "RectangularPrism",
+                "Sphere",
+                "Vector3",
+            ],
             "numbers": ["whole_numbers"],
             "secrets": [
                 "MASK",
@@ -114,7 +127,7 @@ else:
             "orientation": ["FORMS", "Quaternion", "to_orientation", "to_quaternion"],
             "substitution": ["fill_placeholders", "has_placeholder", "substitute"],
             "directory": ["Directory", "NotConfigured", "aliases_of"],
-            "frames": ["WORLD", "Frame"],
+            "frames": ["WORLD", "Frame", "decode_frame"],
         },
         modules=["doors"],
     )

@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 import structlog
 
+from support import RunBlocking
 from support.files import replace_file
 from telemetry.logs.logger_names import CONFIG
-from telemetry.outbox import Runner
 
 UNREADABLE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
 _NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -41,7 +41,7 @@ def path_of(home: Path, part: str) -> Path:
     return home / f"cached_cloud_config_{part}.json"
 
 
-async def save(path: Path, document: bytes, run: Runner) -> None:
+async def save(path: Path, document: bytes, run: RunBlocking) -> None:
     """Replace the cached configuration by the JSON text `document`; when this returns, it is on the disk.
 
     `run` executes the blocking calls. Raises OSError if it cannot be written and ValueError if it is not JSON; the

@@ -36,6 +36,7 @@ Public, in the order in which to read them:
 * `services.shell`: Shell service: opens a terminal on the machine and copies files to and from it
 * `components.sensing.movement_sensor`: Movement sensor: measures position, orientation and motion
 * `components.sensing.power_sensor`: Power sensor: measures voltage, current and power
+* `services.motion`: Motion service: moves components to places, around obstacles
 * `services.vision`: Vision service: recognizes objects in images and in the view of a camera
 """
 
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from runtime.engine.services.discovery import DiscoveryService as DiscoveryService
     from runtime.engine.services.generic import GenericService as GenericService
     from runtime.engine.services.mlmodel import MLModel as MLModel
+    from runtime.engine.services.motion import Motion as Motion
     from runtime.engine.services.sensors import Sensors as Sensors
     from runtime.engine.services.shell import CopyMessage as CopyMessage
     from runtime.engine.services.shell import CopySource as CopySource
@@ -145,6 +147,7 @@ else:
             "services.shell": ["CopyMessage", "CopySource", "FileData", "ShellService"],
             "components.sensing.movement_sensor": ["MovementSensor"],
             "components.sensing.power_sensor": ["PowerSensor"],
+            "services.motion": ["Motion"],
             "services.vision": ["Vision"],
         },
     )

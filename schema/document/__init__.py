@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from schema.document.machine import MachineDocument as MachineDocument
     from schema.document.machine import decode_document as decode_document
     from schema.document.machine import decode_document_value as decode_document_value
+    from schema.document.machine import default_services as default_services
     from schema.document.modules import Module as Module
     from schema.document.modules import ModuleLimits as ModuleLimits
     from schema.document.network import DEFAULT_BIND_ADDRESS as DEFAULT_BIND_ADDRESS
@@ -73,6 +74,7 @@ else:
                 "MachineDocument",
                 "decode_document",
                 "decode_document_value",
+                "default_services",
             ],
         },
     )

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry.outbox.queue import Outbox as Outbox
-    from telemetry.outbox.queue import Runner as Runner
 else:
     from schema.doors import open_door
 
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "queue": ["Outbox", "Runner"],
+            "queue": ["Outbox"],
         },
     )

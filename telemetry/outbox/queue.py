@@ -17,12 +17,12 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
+from support import RunBlocking
 from support.files import sync_file, sync_folder
 from telemetry.outbox.records import Record, encode, scan
 
@@ -35,16 +35,6 @@ SEGMENT_BYTES: Final = 256 * 1024
 UNREADABLE: Final = ".unreadable"  # suffix of a segment that cannot be read
 _SUFFIX: Final = ".segment"
 _SLOT = struct.Struct(">QI")  # number and CRC-32; two slots are written in turn, so that one is always intact
-
-T = TypeVar("T")
-
-
-class Runner(Protocol):
-    """Runs blocking functions: in a worker thread (support.worker.Worker.run), or directly."""
-
-    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]:
-        """Return the result of `function` or raise its exception."""
-        ...
 
 
 class Gap(NamedTuple):
@@ -74,7 +64,7 @@ class Outbox:
     """
 
     def __init__(
-        self, folder: Path, run: Runner, *, max_bytes: int = MAX_BYTES, segment_bytes: int = SEGMENT_BYTES
+        self, folder: Path, run: RunBlocking, *, max_bytes: int = MAX_BYTES, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
         for missing in (folder.parent, folder):  # `parents` would make them with the permissions of the umask
             missing.mkdir(mode=0o700, parents=True, exist_ok=True)

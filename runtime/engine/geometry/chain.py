@@ -9,8 +9,7 @@ from typing import Final
 from runtime.engine.components.motion.kinematics import JointType
 from runtime.engine.geometry.spatial import Transform, about, length, scale
 from runtime.engine.geometry.sva import Chain, Joint, Link
-from schema import Geometry, Pose
-from schema.geometry import Capsule
+from schema import Capsule, Geometry, Pose
 
 
 def _around(label: str, start: float, end: float, radius: float) -> tuple[Geometry, ...]:

@@ -31,9 +31,8 @@ from runtime.engine.geometry.spatial import (
     from_quaternion,
     to_orientation,
 )
-from schema import FORMS, ConfigError, Geometry, Vector3
+from schema import FORMS, ConfigError, Geometry, Vector3, decode_frame
 from schema.decoding import Report
-from schema.frames import decode_frame
 
 _TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
 

@@ -27,8 +27,7 @@ from runtime.engine.components.motion.kinematics import JointType
 from runtime.engine.geometry.chain import SIX_AXIS
 from runtime.engine.geometry.spatial import Transform, Vector, about, length, multiply, scale, subtract
 from runtime.engine.geometry.sva import Chain, Joint, Link
-from schema import Geometry, Pose
-from schema.geometry import Capsule, Sphere
+from schema import Capsule, Geometry, Pose, Sphere
 
 
 class DHRow(NamedTuple):

@@ -16,8 +16,7 @@ from xml.etree.ElementTree import Element
 from runtime.engine.components.motion.kinematics import JointType
 from runtime.engine.geometry.spatial import Transform, Vector, about, multiply
 from runtime.engine.geometry.sva import Chain, Joint, Link
-from schema import Geometry, Pose, RectangularPrism, Vector3
-from schema.geometry import Capsule, Sphere
+from schema import Capsule, Geometry, Pose, RectangularPrism, Sphere, Vector3
 
 _TYPES: Final = {
     "revolute": JointType.REVOLUTE,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from schema.document import MachineDocument
-from schema.document.machine import default_services
+from schema.document import MachineDocument, default_services
 
 _MOVABLE: Final = ("arm", "gantry", "gripper")
 """Components that the motion service can move, or that are mounted on one."""
