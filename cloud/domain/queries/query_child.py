@@ -54,6 +54,7 @@ NEEDS, COLUMNS, ROWS, END, REFUSAL = b"?", b"=", b"+", b".", b"-"
 """Kinds of frames: kind, length in four bytes, content. In JSON: Needs; pairs of name and type of the columns; and
 kind, message, remedy and position of a refusal. Rows are BSON."""
 NICE: Final = 10  # lower priority than the calls of others
+MANY: Final = 200_000  # sources; the cloud decodes 4 MiB at most
 PIECE: Final = 256 * 1024  # bytes of rows in a frame
 SILENT: Final = 500  # milliseconds before the first progress
 SPILL: Final = "spill"  # folder of DuckDB in the scratch folder
@@ -130,7 +131,10 @@ def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: Bina
     needs = _needs(engine, database, tree, used)
     view = View(columns_of(settings["columns"]), used)
     # The type of a field without a column is that of most of its values, whatever the statement excludes.
-    _send(stdout, NEEDS, json.dumps(Needs() if view.unknown else needs).encode())
+    sent = Needs() if view.unknown else needs
+    if sent.sources is not None and len(sent.sources) > MANY:
+        sent = sent._replace(sources=None)
+    _send(stdout, NEEDS, json.dumps(sent).encode())
     stdout.flush()
     rest, kinds = _received(stdin), dict[Path, str]()
     settings |= rest

@@ -48,6 +48,7 @@ _ROOT: Final = str(Path(__file__).resolve().parents[3])
 _MIB: Final = 1024 * 1024
 _PERCENT: Final = re.compile(rb"\r *(\d{1,3})%")
 _HEAD: Final = 5  # bytes before the content of a frame
+MAX_JSON: Final = 4 * _MIB  # bytes of a frame that is decoded here, on the event loop: 10 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ class QueryProcesses:
     async def _executed(
         self, process: trio.Process, settings: dict[str, Any], material: Material, report: Report
     ) -> QueryAnswer:
-        frames = _Frames(process, 2 * self._bounds.size + PIECE)
+        assert process.stdout is not None
+        frames = Frames(process.stdout, 2 * self._bounds.size + PIECE)
         await _send(process, settings)
         answer: QueryAnswer | None = None
         if (frame := await frames.following()) is not None:
@@ -191,26 +193,23 @@ async def _send(process: trio.Process, settings: dict[str, Any]) -> None:
         pass  # the process has ended; its output says why
 
 
-class _Frames:
-    """The frames that a process sends; RuntimeError if they have more than `most` bytes."""
+class Frames:
+    """The frames that the process of a query sends; RuntimeError if they have more than `most` bytes."""
 
-    def __init__(self, process: trio.Process, most: int) -> None:
-        assert process.stdout is not None
-        self._stdout = process.stdout
+    def __init__(self, stdout: trio.abc.ReceiveStream, most: int) -> None:
+        self._stdout = stdout
         self._buffered, self._left = bytearray(), most
 
     async def following(self) -> tuple[bytes, bytes] | None:
         """Return kind and content of the next frame, None if there is none; QueryError for a refusal."""
         buffered = self._buffered
-        while len(buffered) < _HEAD or len(buffered) < _HEAD + int.from_bytes(buffered[1:_HEAD], "big"):
-            piece = await self._stdout.receive_some(PIECE)
-            if not piece:
-                return None
-            buffered += piece
-            self._left -= len(piece)
-            if self._left < 0:
-                raise RuntimeError("the process of a query returned more than allowed")
+        if not await self._fill(_HEAD):
+            return None
         end = _HEAD + int.from_bytes(buffered[1:_HEAD], "big")
+        if buffered[:1] != ROWS and end > MAX_JSON:
+            raise RuntimeError("the process of a query returned more than allowed")
+        if not await self._fill(end):
+            return None
         kind, content = bytes(buffered[:1]), bytes(buffered[_HEAD:end])
         del buffered[:end]
         if kind == REFUSAL:
@@ -218,8 +217,20 @@ class _Frames:
             raise QueryError(message, kind=ErrorKind(error), remedy=remedy, position=position)
         return kind, content
 
+    async def _fill(self, size: int) -> bool:
+        """Receive until there are so many bytes; False if the process has sent fewer."""
+        while len(self._buffered) < size:
+            piece = await self._stdout.receive_some(PIECE)
+            if not piece:
+                return False
+            self._buffered += piece
+            self._left -= len(piece)
+            if self._left < 0:
+                raise RuntimeError("the process of a query returned more than allowed")
+        return True
 
-async def _answer(frames: _Frames) -> QueryAnswer | None:
+
+async def _answer(frames: Frames) -> QueryAnswer | None:
     """Return the answer, or None if the process has not sent all of it; MachineError for a refusal."""
     columns: list[tuple[str, str]] = []
     rows: list[bytes] = []
