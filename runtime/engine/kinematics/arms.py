@@ -8,8 +8,8 @@ Sources, read in November 2026. Only measurements were taken over, no code, mode
   the user manuals. The output is the flange, in the frame `base` of the controller.
 * `xarm6`, `xarm7`, `lite6`: origins of joints from xarm_description/config/kinematics/default/*.yaml of
   github.com/xArm-Developer/xarm_ros, limits and speeds from xarm_description/urdf/*/*.urdf.xacro of
-  github.com/xArm-Developer/xarm_ros2 (UFACTORY, BSD-3-Clause). Angles that are rounded there are multiples of 90
-  degrees here.
+  github.com/xArm-Developer/xarm_ros2 (UFACTORY; BSD). Angles that are rounded there are multiples
+  of 90 degrees here. Licences are those in the file package.xml of these repositories.
 
 The shapes for collisions are no figures of a vendor: they are capsules of this project around the links, with
 generous radii. A real arm has cables and covers: keep a margin.
