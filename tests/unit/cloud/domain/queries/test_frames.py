@@ -35,7 +35,7 @@ async def test_a_frame_that_is_cut_off_is_the_end() -> None:
     assert await received(frame(NEEDS, b"{}")[:-1]) == []
 
 
-async def test_what_is_decoded_is_refused_by_its_length_before_it_arrives() -> None:
+async def test_a_long_message_is_refused_before_it_arrives() -> None:
     assert await received(frame(ROWS, bytes(MAX_JSON)))
     with pytest.raises(RuntimeError, match="more than allowed"):
         await received(NEEDS + MAX_JSON.to_bytes(4, "big"))
