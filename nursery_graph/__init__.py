@@ -18,7 +18,6 @@ from nursery_graph.process import process_group as process_group
 from nursery_graph.process import supervise as supervise
 from nursery_graph.restart import Restart as Restart
 from nursery_graph.restart import back_off as back_off
-from nursery_graph.restart import doubled as doubled
 from nursery_graph.status import NodeStatus as NodeStatus
 from nursery_graph.status import Overdue as Overdue
 from nursery_graph.status import Snapshot as Snapshot

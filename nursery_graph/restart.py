@@ -69,12 +69,8 @@ class Verdict:
 
 def back_off(restart: Restart, failures: int, draw: float) -> float:
     """Return the seconds before the next attempt after `failures` consecutive failures; `draw` is random in [0, 1)."""
-    return doubled(restart.first_delay, restart.max_delay, failures) * (1 + draw) / 2
-
-
-def doubled(first: float, longest: float, failures: int) -> float:
-    """Return a delay that doubles with each failure in a row: 0, `first`, `2 * first` and so on, at most `longest`."""
-    return min(longest, first * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)) if failures > 0 else 0.0
+    ceiling = min(restart.max_delay, restart.first_delay * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+    return ceiling * (1 + draw) / 2
 
 
 def after_failure(restart: Restart, history: History, now: float, ready_at: float | None, draw: float) -> Verdict:

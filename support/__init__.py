@@ -6,6 +6,7 @@ Public, in the order in which to read them:
 * `command_line`: Go-style command lines: long options with one or two dashes, `-ftdc=false`, and boolean options
   without a value
 * `concurrency`: Run calls concurrently, and raise errors of nurseries without exception groups
+* `delays`: Delays between attempts
 * `program_version`: Version of the installed programs, which is the same for all of them
 * `rate`: Token bucket
 * `start`: Start of a program: signals that arrive before it can stop in order, and imports of its large modules
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from support.concurrency import raised_alone as raised_alone
     from support.concurrency import ungrouped as ungrouped
     from support.concurrency import unwrap as unwrap
+    from support.delays import doubled as doubled
     from support.plot import Panel as Panel
     from support.plot import panels_of as panels_of
     from support.plot import render_plot as render_plot
@@ -58,6 +60,7 @@ else:
             "channels": ["Channel", "Recorder", "to_csv"],
             "command_line": ["AbsolutePath", "LongOptions", "ProgramPath", "switch_option", "value_option"],
             "concurrency": ["gather", "raised_alone", "ungrouped", "unwrap"],
+            "delays": ["doubled"],
             "program_version": ["version"],
             "rate": ["Bucket"],
             "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],

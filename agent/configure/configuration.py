@@ -26,10 +26,9 @@ from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import Programs, SystemPrograms
 from agent.system.store import Store
-from nursery_graph import doubled
 from schema import MachineError
 from schema.agent import Settings, SystemConfiguration
-from support import Worker
+from support import Worker, doubled
 
 SECTION: Final = "agent.system_configuration"
 FIRST_RETRY: Final = 30.0

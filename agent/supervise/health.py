@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from nursery_graph import doubled
+from support import doubled
 
 FIRST_DELAY: Final = 5.0  # seconds before the first restart; reference value
 LONGEST_DELAY: Final = 300.0

@@ -44,7 +44,7 @@ from agent.update.record import (
     Step,
 )
 from agent.update.table import HOUR, MINUTE, PREPARING, TABLE
-from nursery_graph import doubled
+from support import doubled
 
 FIRST_PAUSE: Final = 10.0  # seconds after the first failure; doubled after each further one
 LONGEST_PAUSE: Final = 3600.0

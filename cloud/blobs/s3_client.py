@@ -17,8 +17,8 @@ import trio
 
 from cloud.blobs.s3_answers import Refusal, refusal
 from cloud.blobs.s3_location import BucketLocation, Credentials
-from nursery_graph import doubled
 from schema import ErrorKind, MachineError
+from support import doubled
 
 PARALLEL: Final = 32  # concurrent requests; others wait
 IDLE: Final = 15.0  # seconds before an idle connection is closed

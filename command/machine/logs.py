@@ -29,8 +29,8 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
 
     from command.connection import Unreachable
     from command.machine.logs_stream import LogReader
-    from nursery_graph import doubled
     from schema import ErrorKind, MachineError
+    from support import doubled
 
     reader = LogReader(connection, {**query, **({"follow": "1"} if follow else {})})
     failures = 0

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from netmgr.dhcp.codec import MAX_SIZE, REPLY, REQUEST, Kind, Message, Option, domain_of, names_of, routes_of
 from netmgr.model.facts import Lease
-from nursery_graph import doubled
+from support import doubled
 
 FIRST_WAIT: Final = 2.0
 """Seconds until an unanswered message is repeated; doubled each time. RFC 2131 suggests 4, which costs a radio that has

@@ -15,7 +15,7 @@ from netmgr.provisioning.records import (
     State,
     World,
 )
-from nursery_graph import doubled
+from support import doubled
 
 
 def connected(world: World) -> bool:

@@ -8,9 +8,9 @@ from typing import Final
 
 from cronsim import CronSim, CronSimError
 
-from nursery_graph import doubled
 from schema import ConfigError, parse_duration
 from schema.document import schedule_kind
+from support import doubled
 
 FIRST_PAUSE: Final = 0.5  # seconds after the first failure of a continuous job
 LONGEST_PAUSE: Final = 30.0  # seconds between attempts of a continuous job that keeps failing

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 import trio
 
-from nursery_graph import doubled
+from support import doubled
 
 FIRST_DELAY: Final = 0.2  # seconds before the next attempt after an error; twice as long after each further one
 MAX_DELAY: Final = 5.0

@@ -29,6 +29,8 @@ KEYS: Final[dict[str, tuple[str, int, str]]] = {  # code, virtual key code, text
     " ": ("Space", 32, " "),
 }
 MODIFIERS: Final = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
+_AS_WIDE = "!document.querySelector('meta[name=viewport]') || Math.abs(document.documentElement.clientWidth - %d) <= 20"
+"""Whether the page is laid out for a width; a scroll bar may take a part of it."""
 _LOST: Final = ("context was destroyed", "Cannot find context", "navigated or closed", "Promise was collected")
 _NEEDS_A_NAME: Final = frozenset(
     {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "listbox", "image", "spinbutton", "tab"}
@@ -178,6 +180,7 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
         await self.call("Emulation.setTouchEmulationEnabled", enabled=phone, maxTouchPoints=5 if phone else 1)
+        await self.until(_AS_WIDE % width)  # the page notices it later
 
     async def appearance(self, scheme: str) -> None:
         """Emulate a preference for a color scheme, `light` or `dark`, and for pages without motion."""

@@ -287,7 +287,7 @@ async def test_the_rate_of_log_lines_leads_to_the_lines(tmp_path: Path) -> None:
             await look(page, "log-rate")
             await drag(page, 0.5, 0.75)
             await page.click(".plotting p a")
-            await page.until("location.search.includes('from=')")
+            await page.until("location.search.includes('from=') && document.readyState === 'complete'")
             lines = await page.texts("#log .what")
             assert len(lines) in range(30, 42), lines
             assert not any(line.startswith("error") for line in lines)

@@ -28,7 +28,6 @@ PUBLIC = {
     "back_off",
     "current_node",
     "cyclic_groups",
-    "doubled",
     "process_group",
     "supervise",
 }
