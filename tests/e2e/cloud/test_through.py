@@ -21,6 +21,8 @@ from tests.e2e.cloud.test_certificates import Secured
 from tests.e2e.cloud.test_machine import APP, until
 from tests.loopback import listening
 
+LIMIT = 60.0  # seconds for the log of a machine to arrive in the cloud
+
 DOMAIN = "machines.test"
 PARTS = {
     "components": [
@@ -101,7 +103,9 @@ async def test_the_commands_for_a_machine(tmp_path: Path) -> None:
         (tmp_path / "sent").write_text("copied")
         await opened.command("cp", str(tmp_path / "sent"), f":{tmp_path / 'there'}")
         assert (tmp_path / "there").read_text() == "copied"
-        assert "listening on" in await opened.command("logs", "-n", "1000")
+        with trio.fail_after(LIMIT):
+            while "listening on" not in await opened.command("logs", "-n", "1000"):
+                pass  # the machine has not sent it to the cloud yet
         assert "apply to logs" in await opened.command("logs", "--since", "10m", status=2)
         assert "there is no machine 'nowhere'" in await opened.command("--cloud", "nowhere", "status", status=1)
         assert "leave out" in await opened.command("status", "--tls", status=2)

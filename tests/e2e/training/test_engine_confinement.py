@@ -129,7 +129,8 @@ async def test_the_network_of_a_program_is_what_the_engine_serves(tmp_path: Path
             assert served == ([] if reason else [b"hello"])
 
 
-FOREIGN: Final = ("support/foreign/remove", "support/foreign/walk")
+FOREIGN: Final = ("support/foreign/removal", "support/foreign/walking", "support/foreign/__init__", "support/__init__")
+DOORS: Final = ("schema/doors", "schema/__init__")
 STARTING: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from training.engine.sandbox import main; main()"
 ORDINARY: Final = """
 import os
@@ -175,9 +176,9 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
     (tmp_path / "secret").touch()
     engine = tmp_path / "program" / "training" / "engine"
     engine.mkdir(parents=True)
-    foreign = tmp_path / "program" / "support" / "foreign"
-    foreign.mkdir(parents=True)
-    for name in ("training/engine/sandbox", "training/engine/calls", "training/engine/disk", *FOREIGN):
+    (tmp_path / "program" / "support" / "foreign").mkdir(parents=True)
+    (tmp_path / "program" / "schema").mkdir()
+    for name in ("training/engine/sandbox", "training/engine/calls", "training/engine/disk", *FOREIGN, *DOORS):
         shutil.copy(ROOT / f"{name}.py", tmp_path / "program" / f"{name}.py")
     (job / "checkpoints" / "step").write_text("7")
     plan = {
