@@ -61,7 +61,7 @@ async def look(checkout: Checkout) -> None:
     """2: the commands of the second terminal."""
     (commands,) = blocks(step(2))
     said = await checkout(commands)
-    for expected in ("25 ready", "TICKS_COUNT", "bench  ", "rdk.resource_manager"):
+    for expected in ("26 ready", "TICKS_COUNT", "bench  ", "rdk.resource_manager"):
         assert expected in said, said
 
 
