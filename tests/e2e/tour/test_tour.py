@@ -99,7 +99,7 @@ async def break_it(page: Page, checkout: Checkout) -> None:
 
     # the machine's page links to the line
     await page.click(".tabs a:first-of-type")
-    await page.until_text("22 ready")
+    await page.until_text("23 ready")
     await page.click(".reason a")
     await page.until("getSelection().toString() === '\"fast\"'")
 
