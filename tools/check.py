@@ -22,7 +22,7 @@ CHECKS: dict[str, list[str]] = {
     "sizes": [sys.executable, "tools/check_sizes.py"],
     "layout": [sys.executable, "tools/check_layout.py"],
     "imports": [sys.executable, "tools/check_imports.py"],
-    "doors": [sys.executable, "tools/check_doors.py"],
+    "doors": [sys.executable, "-m", "tools.check_doors"],
     "words": [sys.executable, "tools/check_words.py"],
     "names": [sys.executable, "-m", "tools.check_names"],
     "groups": [sys.executable, "tools/check_groups.py"],

@@ -7,17 +7,13 @@ Public are the names in a door (see gen_doors) and those that an `__init__.py` w
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tools.check_layout import module_of, sources  # noqa: E402
-from tools.gen_doors import Door, doors  # noqa: E402
+from tools.check_layout import module_of, sources
+from tools.gen_doors import Door, doors
 
 PENDING: Final = ("catalogue", "hal.chips", "runtime.models")
 """Packages that become one folder for each model; until then, each of their modules is public."""

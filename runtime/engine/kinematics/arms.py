@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from runtime.engine.components.motion.kinematics import JointType
 from runtime.engine.geometry.chain import SIX_AXIS
-from runtime.engine.geometry.spatial import Transform, Vector, about, length, multiply, scale, subtract
+from runtime.engine.geometry.spatial import Transform, Vector, about, add, length, multiply, scale, subtract
 from runtime.engine.geometry.sva import Chain, Joint, Link
 from schema import Capsule, Geometry, Pose, Sphere
 
@@ -188,7 +188,7 @@ def _shapes(link: str, joint: int, segments: Sequence[Segment]) -> tuple[Geometr
 def capsule(segment: Segment, label: str) -> Geometry:
     """Return the capsule around a segment, or the sphere if it has no length."""
     way = subtract(segment.end, segment.start)
-    middle = scale((*(a + b for a, b in zip(segment.start, segment.end, strict=True)),), 0.5)  # type: ignore[arg-type]
+    middle = scale(add(segment.start, segment.end), 0.5)
     if not any(way):
         return Geometry(Pose(*middle), sphere=Sphere(segment.radius), label=label)
     x, y, z = scale(way, 1 / length(way))

@@ -81,11 +81,10 @@ def unwound(axes: Sequence[Axis], values: Sequence[float], near: Sequence[float]
     result = []
     for axis, value, wish in zip(axes, values, near, strict=True):
         if not axis.slides:
-            value += WHOLE_TURN * round((wish - value) / WHOLE_TURN)
-            while value > axis.high:
-                value -= WHOLE_TURN
-            while value < axis.low:
-                value += WHOLE_TURN
+            turns = (wish - value) / WHOLE_TURN
+            turns = round(max((axis.low - value) / WHOLE_TURN, min((axis.high - value) / WHOLE_TURN, turns)))
+            value += WHOLE_TURN * turns
+            value += WHOLE_TURN * ((value < axis.low) - (value > axis.high))  # rounded beyond a limit
         result.append(value)
     return result
 

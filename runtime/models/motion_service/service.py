@@ -44,7 +44,7 @@ PLAN: Final = "plan"
 
 
 class BuiltinMotion(Actuator, Motion):
-    """Plans in a process of its own, and moves the arm or gantry that a frame is attached to.
+    """Plans motions in a separate process, and moves the arm or gantry that a frame is attached to.
 
     A newer motion of the same arm replaces the older one. Motions of different arms run at the same time; each sees
     the others where they are when it is planned.

@@ -1,1 +1,1 @@
-"""Planning of motions of arms, in a process of its own: the contract, the checks, the search and the process."""
+"""Planning of motions in a separate process: the contract, the checks, the search and the process."""

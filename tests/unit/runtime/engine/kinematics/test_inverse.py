@@ -109,3 +109,12 @@ def test_tracking_keeps_the_posture() -> None:
     assert apart(mechanism.axes, moved, values) < 0.1
     x[3] += 9000.0
     assert track(mechanism, tuple(x), values) is None
+
+
+@pytest.mark.parametrize("wish", [1e300, -1e300, 1e17, 7.0, -7.0])
+def test_whole_turns_end_at_the_limits(wish: float) -> None:
+    """A driver may report any position: counting turns down from it one by one would not end."""
+    axes = mechanism_of(arms.named("ur5e")).axes
+    for axis, value in zip(axes, unwound(axes, [0.1] * len(axes), [wish] * len(axes)), strict=True):
+        assert axis.low <= value <= axis.high
+        assert math.isclose(math.remainder(value - 0.1, 2 * math.pi), 0.0, abs_tol=1e-9)
