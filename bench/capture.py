@@ -24,11 +24,11 @@ from typing import Any
 import trio
 from google.protobuf.proto import serialize_length_prefixed
 
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Extra, Value
 from hal.linux.hardware import LinuxHardware
 from rpc.api import messages
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Extra, Value
 from runtime.models import BUILTIN
 from runtime.parts.data.files.read import capture_files, read_capture_file
 from runtime.server.memory import MemoryMachine, open_machine

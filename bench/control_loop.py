@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 
 import trio
 
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Attributes, Extra, Started, Value, model
 from hal.hardware import Hardware
 from hal.linux.timer import ticks
 from hal.ports.digital import Line, OutputSettings
@@ -31,8 +33,6 @@ from hal.ports.ticks import Ticks
 from hal.sim.bench.world import World
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.hardware import SimHardware
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Started, Value, model
 
 SETTLE = 1.0  # seconds before the measurement, after the start of the server
 

@@ -28,10 +28,10 @@ from typing import Any
 
 import trio
 
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Extra, Value, model
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value, model
 from schema.errors import ErrorKind, MachineError
 
 FIRST = ("nice", "-n", "-10") if os.geteuid() == 0 else ()

@@ -16,10 +16,10 @@ from typing import Any
 
 import trio
 
+from engine.apis import BASES
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.router import ApiRouter
-from runtime.engine.apis import BASES
 from runtime.server.memory import MemoryMachine, open_machine
 from telemetry.metrics.ftdc import Encoder
 from telemetry.metrics.spans import Span

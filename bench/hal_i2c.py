@@ -15,13 +15,13 @@ import smbus2
 import trio
 
 from bench.hal import Way, compare, table
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Attributes, Extra, Started, Value
 from hal.linux.hardware import LinuxHardware
 from hal.linux.i2c.adapters import find_adapter
 from hal.linux.i2c.bus import FUNC_I2C, I2C_FUNCS, I2cBuses
 from hal.ports.i2c import I2cBus
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Extra, Started, Value
 from runtime.models import BUILTIN
 from runtime.server.memory import open_machine
 from schema.names import Model

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 import trio
 
+from engine.components.sensing.sensor import Sensor
 from hal.linux.hardware import LinuxHardware
-from runtime.engine.components.sensing.sensor import Sensor
 from runtime.server.memory import open_machine
 
 BUDGET = 100_000  # lines/s

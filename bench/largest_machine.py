@@ -18,14 +18,14 @@ from typing import Any, Final
 import trio
 
 from bench.largest import BUDGET, Steps, is_client, measure
+from engine.components.generic import Generic
+from engine.components.media.camera import Camera, Image, Images
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Extra
 from rpc.api import messages
 from rpc.api.gateway import MAX_BODY, MAX_REPLY
 from rpc.limits import MIB
-from runtime.engine.components.generic import Generic
-from runtime.engine.components.media.camera import Camera, Image, Images
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Extra
 from runtime.models import BUILTIN
 from runtime.server.memory import open_machine
 from runtime.server.port.serving import Listening

@@ -33,9 +33,9 @@ from typing import Any, Final
 import hpack
 import psutil
 
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Extra, Value, model
 from rpc.http2.codec import frames
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value, model
 
 SCENARIOS: Final = (  # protocol, connections, calls at once on each
     ("native", 1, 1),

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.engine.components.controls.input_controller` reads."""
+"""Attributes that `engine.components.controls.input_controller` reads."""
 
 from __future__ import annotations
 

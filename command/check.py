@@ -13,7 +13,7 @@ import msgspec
 
 from catalogue.check import check as check_document
 from catalogue.models import Models
-from runtime.engine import Registry
+from engine import Registry
 from runtime.models import BUILTIN
 from schema import ConfigError, fill_placeholders
 from schema.decoding import join

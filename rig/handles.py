@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from engine import Proxied, Resource, proxy_of
 from rpc.api import ApiClient
-from runtime.engine import Proxied, Resource, proxy_of
 from schema import ResourceName
 
 ResourceT = TypeVar("ResourceT", bound=Resource)

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 import trio
 
+from engine import Registry, Resource, installed_models
 from hal.sim import SimHardware, World
 from rig.artefacts import LogSink
 from rig.faults import Bench, Context, SimBench
@@ -17,7 +18,6 @@ from rig.outputs import Outputs, WatchedLinux, WatchedSim
 from rig.plant import LocalPlant, PlantLink
 from rig.setup import Backend, Setup
 from rpc.api import ApiClient
-from runtime.engine import Registry, Resource, installed_models
 from runtime.models import BUILTIN
 from runtime.server import Machine, MemoryMachine, open_machine
 from schema import ErrorKind, MachineError
@@ -86,7 +86,7 @@ def _registry(models: Sequence[str | type[Resource]]) -> Registry:
                 raise MachineError(
                     f"{cls.__name__} has no model",
                     kind=ErrorKind.INVALID,
-                    remedy="decorate it with runtime.engine.resource.model",
+                    remedy="decorate it with engine.resource.model",
                 )
             registry.add(cls.API, cls.MODEL, cls)
     return registry

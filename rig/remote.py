@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import trio
 
+from engine import SESSION_KEY
 from rig.faults import Bench, Context
 from rig.plant import PlantLink
 from rig.setup import Backend, Setup
 from rpc.api import ApiClient
 from rpc.client import ApiKey, Channel
-from runtime.engine import SESSION_KEY
 from runtime.server import Machine
 from schema import ErrorKind, MachineError, ResourceName
 
@@ -110,7 +110,7 @@ class RemoteMachine:
 
 async def stop_everything(client: ApiClient) -> list[str]:
     """Call StopAll, then check that no actuator moves; return a list of failures. Bounded by SAFE_LIMIT."""
-    from runtime.engine import Actuator, base_of
+    from engine import Actuator, base_of
 
     failures: list[str] = []
     with trio.move_on_after(SAFE_LIMIT) as limit:

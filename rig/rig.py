@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 import trio
 
+from engine import Resource
 from hal import Hardware
 from hal.sim import World
 from rig.faults import Faults
@@ -18,7 +19,6 @@ from rig.local import LocalMachine
 from rig.plant import Plant
 from rig.setup import Backend, Setup
 from rpc.api import ApiClient
-from runtime.engine import Resource
 from runtime.server import Machine
 from schema import ErrorKind, MachineError
 from support import Recorder
@@ -100,7 +100,7 @@ class Rig:
 
     async def sample(self, every: float) -> None:
         """Record the readings of all sensors and the plant's RECORDED values every `every` seconds until cancelled."""
-        from runtime.engine import Sensor
+        from engine import Sensor
 
         names = [
             str(entry["name"])

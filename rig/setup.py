@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from engine import Resource
 from rig.artefacts import Artefacts
 from rig.faults import Bench, Context
 from rig.outputs import Outputs
 from rig.plant import PlantClass, PlantLink
 from rpc.api import ApiClient
-from runtime.engine import Resource
 from runtime.server import Machine
 from schema import ErrorKind, MachineError
 

@@ -43,7 +43,7 @@ PROGRAMS: Final = (
 """Modules that are run; they are not imported before."""
 PACKAGES: Final = (
     "cloud.server", "cloud.web", "cloud.services", "cloud.commands", "command", "runtime.server", "runtime.models",
-    "runtime.parts", "runtime.engine",
+    "runtime.parts", "engine",
 )  # fmt: skip
 """Packages of which every module is imported; none of them starts a thread, which a fork would lose."""
 SCRIPTS: Final = {

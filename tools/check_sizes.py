@@ -26,6 +26,7 @@ PACKAGES = [
     "netmgr",
     "triggers",
     "training",
+    "engine",
     "catalogue",
     "runtime",
     "rig",

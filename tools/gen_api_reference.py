@@ -35,8 +35,8 @@ in them arrive as base64 text, times as RFC 3339 text.
 
 def page() -> str:
     """Return the text of the page."""
+    from engine.apis import BASES
     from rpc.api.table import APIS
-    from runtime.engine.apis import BASES
 
     parts = [HEAD]
     for api in BASES:
@@ -45,16 +45,16 @@ def page() -> str:
 
 
 def _section(api: Any, service: str) -> Iterator[str]:
-    import runtime.engine
+    import engine
+    from engine.apis import base_of
     from rpc.api.descriptions import describe
-    from runtime.engine.apis import base_of
 
     base = base_of(api)
     assert base is not None
     yield f"## {api.subtype}{' (service)' if api.type == 'service' else ''}\n"
     yield f"{_paragraph(base.__doc__)}\n"
-    assert base.__name__ in runtime.engine.__all__, f"add {base.__name__} to the door of runtime.engine"
-    yield f"`from runtime.engine import {base.__name__}` · `{api}` · `{service}`\n"
+    assert base.__name__ in engine.__all__, f"add {base.__name__} to the door of engine"
+    yield f"`from engine import {base.__name__}` · `{api}` · `{service}`\n"
     methods = [info for info in describe(api, base) if info.name not in COMMON]
     if methods:
         yield "| method | returns | contract |\n|---|---|---|"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from runtime.engine.registry import Registry
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.dump import resources
 from schema.attributes import json_schema

@@ -42,10 +42,10 @@ FIRST: Final = 10**15
 """First number of a simulated reading in a segment. Numbers of readings that arrive count from 1, so none is equal."""
 
 LINES: Final = (
-    ("info", "runtime.engine", "started"),
+    ("info", "engine", "started"),
     ("info", "agent.update", "the version is current"),
     ("warn", "runtime.models.camera", "no picture within 5 s: trying again"),
-    ("error", "runtime.engine", "the resource drive failed: no answer from the bus; the next attempt is in 8 s"),
+    ("error", "engine", "the resource drive failed: no answer from the bus; the next attempt is in 8 s"),
     ("debug", "netmgr.wifi", "the signal is weak"),
 )
 

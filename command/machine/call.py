@@ -91,7 +91,7 @@ def methods_of(api: str, *, documented: bool = True) -> dict[str, MethodInfo]:
 
     base = None
     if documented:
-        from runtime.engine import base_of
+        from engine import base_of
         from schema import API
 
         base = base_of(API.parse(api))

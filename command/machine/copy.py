@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from command.machine.shell import API, service_of
-from runtime.engine import CopyMessage, CopySource, FileData, ShellService
+from engine import CopyMessage, CopySource, FileData, ShellService
 from runtime.models.shell.receive import files_to
 from runtime.models.shell.send import files_from
 

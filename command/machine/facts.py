@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from runtime.engine import FACTS_KEY
+from engine import FACTS_KEY
 
 RESOURCE_STATES: Final = ("unspecified", "unconfigured", "configuring", "ready", "removing", "unhealthy")
 MODULE_STATES: Final = ("unspecified", "pending", "starting", "ready", "unhealthy", "closing")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from runtime.engine import home
+from engine import home
 from runtime.parts import (
     FORMATS,
     OPEN,

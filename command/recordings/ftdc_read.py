@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from runtime.engine import CUMULATIVE, UNITS
-from runtime.engine import home as home_of
+from engine import CUMULATIVE, UNITS
+from engine import home as home_of
 from schema import ErrorKind, MachineError
 from support.foreign import walk
 from telemetry.metrics import Recording, Series, read_ftdc

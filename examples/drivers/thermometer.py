@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from runtime.engine import Attributes, Extra, Sensor, Value, model
+from engine import Attributes, Extra, Sensor, Value, model
 from schema import ErrorKind, MachineError
 
 

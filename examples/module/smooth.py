@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import trio
 
-from runtime.engine import Attributes, Extra, Sensor, Started, Value, model
+from engine import Attributes, Extra, Sensor, Started, Value, model
 from runtime.sdk import run_module
 
 

@@ -8,8 +8,8 @@ import pytest
 import trio
 from smooth import Smooth, SmoothConfig
 
+from engine import Extra, Sensor, Value, model
 from rig import Rig
-from runtime.engine import Extra, Sensor, Value, model
 from schema import ConfigError, decode_attributes
 
 

@@ -8,8 +8,8 @@ import trio
 from plant import HEATER_LINE, Box
 from thermostat import OFF, Output, Thermostat, ThermostatConfig, decide
 
+from engine import GenericService
 from rig import Faults, Rig
-from runtime.engine import GenericService
 from schema import MachineError
 
 SENSOR = ("i2c-1", 0x48)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import trio
 
-from runtime.engine import Attributes, Board, Context, GenericService, Sensor, Started, Switch, model
+from engine import Attributes, Board, Context, GenericService, Sensor, Started, Switch, model
 from schema import ErrorKind, MachineError
 
 

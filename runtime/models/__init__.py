@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.engine.apis import FOLDERS
+from engine import FOLDERS
 from runtime.models import arms, board, chips, data, devices, discovery, gpio, motion_service, shell, vision
 
 _COMPONENTS: Final = {

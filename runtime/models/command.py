@@ -12,8 +12,7 @@ import trio
 
 from catalogue.command import CommandSensorConfig
 from catalogue.parsing import Parser
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Extra
+from engine import Attributes, Context, Extra, Sensor
 from schema import ErrorKind, MachineError
 from support import unwrap
 

@@ -13,8 +13,7 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.host import HostSensorConfig
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Extra, Value
+from engine import Attributes, Context, Extra, Sensor, Value
 
 MIN_INTERVAL: Final = 0.1  # shortest averaging time of processor use in seconds
 

@@ -13,18 +13,21 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.image_file import ImageFileConfig
-from runtime.engine.components.media.camera import (
+from engine import (
+    Attributes,
     Camera,
     CameraProperties,
+    Context,
     DistortionParameters,
+    Extra,
     Image,
     Images,
     IntrinsicParameters,
     PointCloud,
     ResponseMetadata,
+    Unsupported,
+    mime_type,
 )
-from runtime.engine.components.media.image_format import mime_type
-from runtime.engine.resource import Attributes, Context, Extra, Unsupported
 from schema import ErrorKind, MachineError
 
 NO_FILE: Final = (

@@ -9,12 +9,19 @@ from typing import Final
 
 import trio
 
-from runtime.engine.components.motion.kinematics import JointType
-from runtime.engine.geometry.spatial import Transform
-from runtime.engine.geometry.sva import Chain, Joint
-from runtime.engine.kinematics.formats import MAX_BYTES, read_chain
-from runtime.engine.kinematics.inverse import apart, solutions
-from runtime.engine.kinematics.mechanism import IDENTITY, compose, flat, mechanism_of, transform_of
+from engine import JointType
+from engine.geometry import Chain, Joint, Transform
+from engine.kinematics import (
+    IDENTITY,
+    MAX_BYTES,
+    apart,
+    compose,
+    flat,
+    mechanism_of,
+    read_chain,
+    solutions,
+    transform_of,
+)
 from runtime.models.motion import check_finite
 from schema import ConfigError, ErrorKind, Geometry, MachineError, Pose
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from runtime.engine.components.controls.input_controller import Event, Subscription
+from engine import Event, Subscription
 from runtime.models.fake.controls.input_controller import is_subscribed
 
 BUFFER: Final = 256  # events buffered for a slow listener

@@ -9,11 +9,7 @@ from typing import ClassVar
 import trio
 
 from catalogue.sensors import AllSensorsConfig
-from runtime.engine.components.sensing.movement_sensor import MovementSensor
-from runtime.engine.components.sensing.power_sensor import PowerSensor
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Door, Extra, Value
-from runtime.engine.services.sensors import SensorReadings, Sensors
+from engine import Attributes, Door, Extra, MovementSensor, PowerSensor, Sensor, SensorReadings, Sensors, Value
 from schema import ErrorKind, MachineError, ResourceName
 from support import gather
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home_folder import home
+from engine import home
 from schema import ConfigError
 from schema.document import WORDS, MachineDocument, Module, parse_level
 from telemetry.logs import compile_pattern, pattern_matches

@@ -10,8 +10,8 @@ from pathlib import Path
 import structlog
 import trio
 
+from engine import home
 from nursery_graph import ProcessFailed, process_group
-from runtime.engine.home_folder import home
 from runtime.programs import archive
 from runtime.programs.command import Program, absolute, local_program
 from runtime.programs.output import Output

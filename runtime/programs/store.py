@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.home_folder import home
+from engine import home
 from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
 from runtime.programs.configured import MODULE, Key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from engine import Resource
 from rpc.api import APIS, add_api, implementation_problems, methods_for
-from runtime.engine.resource import Resource
 from schema import API, ErrorKind, MachineError
 from schema.document import RESOURCE_TYPES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.engine.resource import Attributes, Resource
+from engine import Attributes, Resource
 from runtime.sdk.offers import Offers
 from schema import DEFAULT_NAMESPACE, ConfigError, ConfigErrors, decode_attributes, whole_numbers
 from schema.decoding import Report

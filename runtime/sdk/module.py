@@ -10,13 +10,13 @@ from typing import Any, Final
 import trio
 from grpclib.const import Handler
 
+from engine import BASES
 from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Overdue, Restart
 from rpc import Limits, ServerCore
 from rpc.api import ApiRouter, CallInfo
 from rpc.server import serve
-from runtime.engine.apis import BASES
 from runtime.sdk.api import own_bases
 from runtime.sdk.logs import MachineSink
 from runtime.sdk.offers import Offers

@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from engine import BASES, Resource
 from rpc.api import APIS
-from runtime.engine.apis import BASES
-from runtime.engine.resource import Resource
 from runtime.sdk.api import own_bases
 from schema import API, ConfigError, ErrorKind, MachineError, Model
 
@@ -34,17 +33,17 @@ class Offers:
         if not (isinstance(candidate, type) and issubclass(candidate, Resource)):
             raise _driver_error(
                 f"{cls!r} is not a driver",
-                "pass classes derived from runtime.engine.components or runtime.engine.services",
+                "pass classes derived from engine.components or engine.services",
             )
         if cls.MODEL is None:
             raise _driver_error(
-                f"{cls.__name__} has no model", 'decorate it with runtime.engine.resource.model("acme:demo:name")'
+                f"{cls.__name__} has no model", 'decorate it with engine.resource.model("acme:demo:name")'
             )
         api: API | None = getattr(cls, "API", None)
         if api is None or not (api in BASES or api in own_bases):
             raise _driver_error(
                 f"{cls.__name__} has no known API",
-                "derive it from a class of runtime.engine.components, or see own_api",
+                "derive it from a class of engine.components, or see own_api",
             )
         if (other := self._classes.get((api, cls.MODEL))) is not None:
             raise _driver_error(

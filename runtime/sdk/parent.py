@@ -10,14 +10,11 @@ import structlog
 import trio
 from grpclib.exceptions import GRPCError
 
+from engine import Attributes, Proxied, Resource, ResourceHost, base_of, proxy_of
+from engine.planning import PlannedResource
 from rpc import within
 from rpc.api import ApiClient
 from rpc.client import Channel
-from runtime.engine.apis import base_of
-from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import PlannedResource
-from runtime.engine.proxy import Proxied, proxy_of
-from runtime.engine.resource import Attributes, Resource
 from runtime.sdk.api import own_bases
 from runtime.sdk.logs import MachineSink
 from schema import ErrorKind, MachineError, ResourceName

@@ -13,11 +13,10 @@ from typing import Final
 import structlog
 import trio
 
+from engine import Resource, open_hardware
 from hal.sim import World
 from nursery_graph import Overdue
 from rpc.network import open_listeners, open_unix_listener
-from runtime.engine.hardware import open_hardware
-from runtime.engine.resource import Resource
 from runtime.sdk.logs import MachineSink
 from runtime.sdk.module import Module
 from runtime.sdk.offers import Offers

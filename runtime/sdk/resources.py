@@ -10,11 +10,11 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine import ResourceHost
+from engine.planning import PlannedResource
 from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Restart, State
-from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.sdk.entries import read_attributes
 from runtime.sdk.offers import Offers
 from runtime.sdk.parent import NODE as PARENT

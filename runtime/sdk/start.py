@@ -25,7 +25,7 @@ class Start:
     name: str  # of the module, from the configuration
     tcp: bool = False
     level: str = "info"
-    hardware: str = "linux"  # family of hardware, see runtime.engine.hardware
+    hardware: str = "linux"  # family of hardware, see engine.hardware
     ignored: tuple[str, ...] = ()  # unknown arguments
 
 

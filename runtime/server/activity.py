@@ -7,9 +7,8 @@ from typing import Final
 
 import structlog
 
+from engine.planning import INTERNAL, plain
 from nursery_graph import State, Transition
-from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.planning.reasons import plain
 from telemetry.logs import log_event
 from telemetry.logs.logger_names import RESOURCES, ROOT
 

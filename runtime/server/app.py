@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from engine import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Bench, Options, Registry, open_hardware
+from engine.planning import RPC, reason_of
 from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Overdue, State
-from runtime.engine.hardware import open_hardware
-from runtime.engine.nodes import Bench
-from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
-from runtime.engine.planning.node_names import RPC
-from runtime.engine.planning.reasons import reason_of
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.activity import Activity, TransitionLog
 from runtime.server.configuration import Configuration, Source

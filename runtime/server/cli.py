@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
+from engine import EXIT_FAILED, EXIT_USAGE, Options
 from support import AbsolutePath, LongOptions, hold_signals, lean_imports, release_signals, switch_option, value_option
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file

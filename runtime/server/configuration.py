@@ -17,13 +17,10 @@ import msgspec
 import trio
 
 from catalogue.check import RESOURCES, Checked, checking
+from engine import resource_nodes
+from engine.planning import INTERNAL, RETRY_INTERVAL, SESSIONS, Decision, plan, with_defaults
+from engine.views import ConfigProblem, MachineState
 from nursery_graph import Node, Restart
-from runtime.engine.nodes import resource_nodes
-from runtime.engine.planning.defaults import with_defaults
-from runtime.engine.planning.maintenance import RETRY_INTERVAL, Decision
-from runtime.engine.planning.node_names import INTERNAL, SESSIONS
-from runtime.engine.planning.reconfigure import plan
-from runtime.engine.views.status import ConfigProblem, MachineState
 from runtime.server.hotplug import NODE as HOTPLUG
 from runtime.server.hotplug import Hotplug
 from runtime.server.machine import Machine

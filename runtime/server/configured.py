@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from runtime.engine.planning.maintenance import Decision
-from runtime.engine.views.status import ConfigStatus
+from engine.planning import Decision
+from engine.views import ConfigStatus
 from schema import Masker
 from schema.document import MachineDocument
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from runtime.engine.registry import Registry
+from engine import Registry
 from runtime.models import BUILTIN
 from schema import API, Model, json_schema
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine import Roster
+from engine.planning import INTERNAL
 from hal import HalError, Hardware
 from hal.ports import HotplugEvent
 from nursery_graph import Graph
-from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.roster import Roster
 
 NODE: Final = f"{INTERNAL}hotplug"
 

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from engine import Bench, CloudAccess, Lifecycle, Options, PartContext, Registry, Roster
+from engine.calls import Calls, Operations, Sessions, Tracer, Traffic, stop_resources
+from engine.metrics import History, Sampler
+from engine.planning import reason_of
 from nursery_graph import Graph, NodeStatus, State
 from rpc import Statistics
-from runtime.engine.calls.counts import Calls
-from runtime.engine.calls.operations import Operations
-from runtime.engine.calls.sessions import Sessions
-from runtime.engine.calls.spans import Tracer
-from runtime.engine.calls.stop import stop_resources
-from runtime.engine.calls.traffic import Traffic
-from runtime.engine.lifecycle import Lifecycle
-from runtime.engine.metrics.history import History
-from runtime.engine.metrics.sample import Sampler
-from runtime.engine.nodes import Bench
-from runtime.engine.options import Options
-from runtime.engine.part import CloudAccess, PartContext
-from runtime.engine.planning.reasons import reason_of
-from runtime.engine.registry import Registry
-from runtime.engine.roster import Roster
 from runtime.parts.tunnel.tunnels import Tunnels
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint

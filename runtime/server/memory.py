@@ -13,14 +13,12 @@ from typing import Any
 
 import trio
 
+from engine import Bench, Options, Registry
+from engine.planning import RPC
 from hal import Hardware
 from hal.sim import SimHardware, World
 from nursery_graph import Graph, Node
 from rpc.api import ApiClient, MemoryChannel
-from runtime.engine.nodes import Bench
-from runtime.engine.options import Options
-from runtime.engine.planning.node_names import RPC
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.configuration import Configuration
 from runtime.server.machine import Machine

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from engine import Options, Part, PartContext
 from nursery_graph import Node
 from rpc.peers import engine_installed
-from runtime.engine.options import Options
-from runtime.engine.part import Part, PartContext
 from schema.document import MachineDocument
 
 if TYPE_CHECKING:

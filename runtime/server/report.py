@@ -12,14 +12,11 @@ from urllib.parse import quote
 
 import trio
 
+from engine import Explain, Lifecycle, Roster
+from engine.calls import Traffic
+from engine.planning import INTERNAL, PlannedResource, since_of, state_of
+from engine.views import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
 from nursery_graph import Graph, NodeStatus, State
-from runtime.engine.calls.traffic import Traffic
-from runtime.engine.lifecycle import Lifecycle
-from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.planning.reasons import since_of, state_of
-from runtime.engine.planning.reconfigure import PlannedResource
-from runtime.engine.roster import Explain, Roster
-from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from runtime.engine.planning.maintenance import ANSWER_LIMIT, Answer, Decision, NoAnswer, NoWindow, decide
+from engine.planning import ANSWER_LIMIT, Answer, Decision, NoAnswer, NoWindow, decide
 from schema.document import MachineDocument
 
 if TYPE_CHECKING:
     import structlog
 
-    from runtime.engine.roster import Roster
+    from engine import Roster
     from runtime.server.configured import Configured
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.geometry.sva import dump
-from runtime.engine.kinematics.arms import named
-from runtime.engine.kinematics.formats import read_chain
-from runtime.engine.kinematics.mechanism import mechanism_of
+from engine.geometry.sva import dump
+from engine.kinematics.arms import named
+from engine.kinematics.formats import read_chain
+from engine.kinematics.mechanism import mechanism_of
 from schema.errors import ConfigError, MachineError
-from tests.unit.runtime.engine.kinematics.test_formats import DH, URDF
+from tests.unit.engine.kinematics.test_formats import DH, URDF
 
 
 def run_input(data: bytes) -> None:

@@ -24,9 +24,9 @@ from PIL import Image
 from cloud.domain.training.pictures import pictures
 from cloud.server.memory import MemoryCloud, open_cloud
 from cloud.web.api.thumbnails import small
+from engine.components.media.camera import Image as CameraImage
+from engine.services.vision import CaptureAll, Classification, Detection
 from rpc.api import messages
-from runtime.engine.components.media.camera import Image as CameraImage
-from runtime.engine.services.vision import CaptureAll, Classification, Detection
 from runtime.parts.data.files.encode import Times, encoder
 from runtime.parts.data.files.frames import frames
 from runtime.parts.data.methods import find

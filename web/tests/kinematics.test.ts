@@ -27,7 +27,7 @@ const ODD = {
 };
 
 describe('an arm', () => {
-  // The places are those that machine-server computes: runtime/engine/geometry/chain.py.
+  // The places are those that machine-server computes: engine/geometry/chain.py.
   it.each([
     [SIX, [0, 30, 60, 0, 60, 0], [520, 0, 388.5641]],
     [SIX, [40, -20, 70, 33, -50, 10], [143.5115, 44.171, 851.49]],

@@ -25,7 +25,7 @@ STATES: Final = (*WORDS.values(), DEGRADED)
 
 def problem_count(reported: Mapping[str, Any]) -> int:
     """Return the number of problems in the last report of a part: configuration mistakes, and resources that do not
-    work. The machine counts them in `runtime.engine.views.health`."""
+    work. The machine counts them in `engine.views.health`."""
     numbers = (reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
     return sum(int(count) for count in numbers if isinstance(count, int | float))
 

@@ -238,7 +238,7 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
 
 
 def _is_failing(resource: Resource, snapshot: Snapshot) -> bool:
-    """Return whether a resource is a problem, as `runtime.engine.views.health` decides on the machine."""
+    """Return whether a resource is a problem, as `engine.views.health` decides on the machine."""
     return resource.state == "unhealthy" or (resource.state == "unconfigured" and snapshot.state == "running")
 
 

@@ -6,7 +6,7 @@ import math
 from typing import ClassVar
 
 from catalogue.arms import SimulatedArmConfig
-from runtime.engine.resource import Attributes
+from engine import Attributes
 from runtime.models.fake.motion.arm import FakeArm
 
 

@@ -6,11 +6,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from catalogue.arms import WrapperArmConfig
-from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
-from runtime.engine.components.motion.kinematics import Kinematics, Mesh
-from runtime.engine.geometry.chain import forward
-from runtime.engine.geometry.sva import kinematics
-from runtime.engine.resource import Attributes, Context, Extra
+from engine import (
+    Arm,
+    ArmProperties,
+    Attributes,
+    BatchAck,
+    Context,
+    Extra,
+    Kinematics,
+    Mesh,
+    MoveOptions,
+    TrajectoryPoint,
+)
+from engine.geometry import forward_kinematics, kinematics
 from runtime.models.kinematic_arm import chain_in_file, check_positions, joints_for, shapes_at
 from schema import ErrorKind, Geometry, MachineError, Pose
 
@@ -27,7 +35,7 @@ class WrapperArm(Arm):
 
     async def get_end_position(self, *, extra: Extra = None) -> Pose:
         """Compute the end position by forward kinematics."""
-        return forward(self._chain, await self.get_joint_positions(extra=extra)).pose()
+        return forward_kinematics(self._chain, await self.get_joint_positions(extra=extra)).pose()
 
     async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
         """Move to a pose. INVALID if no joint positions within the limits reach it."""

@@ -11,10 +11,10 @@ from typing import Final
 import trio
 
 from catalogue.board.attributes import Analog
+from engine import AnalogReading
 from hal import HalError, Hardware, Registers
 from hal.chips import ads1115, mcp3008
 from hal.ports import SpiDevice
-from runtime.engine.components.controls.board import AnalogReading
 
 RATE: Final = {"ads1115": 860, "ads1015": 3300}  # conversions per second: the fastest rates, 1.2 and 0.3 ms each
 

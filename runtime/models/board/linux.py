@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.board.attributes import LinuxBoardConfig
+from engine import AnalogReading, Attributes, Board, Context, Extra, PowerMode, Started, Tick, Unsupported
 from hal import HalError
 from hal.boards import BoardDefinition, BoardPin
 from hal.ports import InputSettings, Line
-from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
-from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.models.board.analogs import AnalogInput, open_analogs
 from runtime.models.board.pin import BoardContext, Pin
 from runtime.models.board.ticks import TickQueue

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from runtime.engine.components.controls.board import Tick
+from engine import Tick
 
 BUFFER: Final = 4096  # ticks buffered for a slow reader
 

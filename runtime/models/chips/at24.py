@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from catalogue.chips.at24 import At24Config
+from engine import Attributes, Generic
 from hal import Registers
 from hal.chips import at24
-from runtime.engine.components.generic import Generic
-from runtime.engine.resource import Attributes
 from runtime.models.chips.common.device import I2cDevice
 from schema import ErrorKind, MachineError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from catalogue.chips.ina226 import Ina226Config
+from engine import Attributes
 from hal.chips import ina2xx
-from runtime.engine.resource import Attributes
 from runtime.models.chips.common.ina2xx import InaPowerSensor
 
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 import trio
 
 from catalogue.chips.mcp3008 import PAIRS, Mcp3008Config
+from engine import Attributes, Context, Extra, Sensor, Started, Value
 from hal import Fault, HalError
 from hal.chips import mcp3008
 from hal.ports import SpiDevice
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Extra, Started, Value
 from runtime.models.chips.common import channels
 
 

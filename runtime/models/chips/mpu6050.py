@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from catalogue.chips.mpu6050 import Mpu6050Config
+from engine import Attributes, Extra, MovementProperties, MovementSensor
 from hal import Registers
 from hal.chips import mpu6050
-from runtime.engine.components.sensing.movement_sensor import MovementProperties, MovementSensor
-from runtime.engine.resource import Attributes, Extra
 from runtime.models.chips.common.device import I2cDevice
 from schema import Vector3
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from catalogue.chips.pca9685 import Pca9685Config
+from engine import Attributes, Board, Context, Extra
 from hal import Registers
 from hal.chips import pca9685
-from runtime.engine.components.controls.board import Board
-from runtime.engine.resource import Attributes, Context, Extra
 from runtime.models.chips.common.device import I2cDevice
 from schema import ErrorKind, MachineError
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from catalogue.chips.sht3x import Sht3xConfig
+from engine import Attributes, Extra, Sensor, Value
 from hal import Registers
 from hal.chips import sht3x
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Value
 from runtime.models.chips.common.device import I2cDevice
 
 

@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from catalogue.devices.attributes import SerialAttributes
-from runtime.engine.resource import Resource
+from engine import Resource
 
 
 @asynccontextmanager

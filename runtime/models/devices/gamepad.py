@@ -10,10 +10,9 @@ import trio
 
 from catalogue.controls import CONTROLS
 from catalogue.devices.gamepad import GamepadConfig
+from engine import Attributes, Context, Event, Extra, InputController, Started, Subscription
 from hal import Fault, HalError
 from hal.ports import Controls, ControlsIdentity, HotplugEvents
-from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
-from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.models.devices.gamepad_map import GamepadMap, neutral
 from runtime.models.devices.health import Health
 from runtime.models.listeners import Listeners

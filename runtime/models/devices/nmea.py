@@ -9,9 +9,18 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.devices.nmea import NmeaConfig
+from engine import (
+    Accuracy,
+    Attributes,
+    Context,
+    Extra,
+    GeoPosition,
+    MovementProperties,
+    MovementSensor,
+    Started,
+    Unsupported,
+)
 from hal import LONGEST, QUALITY, LineBuffer, Receiver
-from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
-from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.models.devices.attributes import opened
 from schema import ErrorKind, GeoPoint, MachineError, Vector3
 

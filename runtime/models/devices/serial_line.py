@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.devices.serial_line import SerialLineConfig
+from engine import Attributes, Context, Extra, Sensor, Started
 from hal import LineBuffer
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Extra, Started
 from runtime.models.devices.attributes import opened
 from schema import ErrorKind, MachineError
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.devices.serial_port import SerialPortConfig
+from engine import Attributes, Context, Generic, Started
 from hal import Fault, HalError
-from runtime.engine.components.generic import Generic
-from runtime.engine.resource import Attributes, Context, Started
 from runtime.models.devices.attributes import opened
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
 from schema import ErrorKind, MachineError

@@ -9,9 +9,8 @@ import trio
 
 from catalogue.devices.commands import Encoding
 from catalogue.devices.usb import UsbConfig
+from engine import Attributes, Generic, Started
 from hal.ports import UsbDevice
-from runtime.engine.components.generic import Generic
-from runtime.engine.resource import Attributes, Started
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
 from schema import ErrorKind, MachineError
 

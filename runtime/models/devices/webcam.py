@@ -8,19 +8,22 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.devices.webcam import WebcamConfig
-from hal import Fault, HalError
-from hal.ports import Video
-from runtime.engine.components.media.camera import (
+from engine import (
+    Attributes,
     Camera,
     CameraProperties,
     DistortionParameters,
+    Extra,
     Image,
     Images,
     IntrinsicParameters,
     PointCloud,
     ResponseMetadata,
+    Started,
+    Unsupported,
 )
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
+from hal import Fault, HalError
+from hal.ports import Video
 from schema import ErrorKind, MachineError
 
 SOURCE: Final = "color"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from engine import Discovery
 from hal.chips.addresses import CHIPS
 from hal.inventory import Inventory, SerialFinding, UsbFinding
-from runtime.engine.services.discovery import Discovery
 
 _RECEIVERS: Final = {"1546"}
 """USB vendors of satellite receivers with a serial port: u-blox (usb.org, vendor list)."""

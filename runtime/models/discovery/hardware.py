@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from catalogue.discovery.hardware import HardwareConfig
+from engine import Attributes, Discovery, DiscoveryService, Extra
 from hal.inventory import hardware_problems, take_inventory
-from runtime.engine.resource import Attributes, Extra
-from runtime.engine.services.discovery import Discovery, DiscoveryService
 from runtime.models.discovery.entries import discovered_entries
 from schema import ErrorKind, MachineError
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from engine import Discovery, DiscoveryService, Extra
 from hal.linux import serial_port_paths
 from hal.sim import Device, SimAxes, SimControl
-from runtime.engine.resource import Extra
-from runtime.engine.services.discovery import Discovery, DiscoveryService
 from runtime.models.fake.simulated import SimulatedResource
 
 FAKE: Final = "rdk:builtin:fake"

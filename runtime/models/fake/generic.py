@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.engine.components.generic import Generic
+from engine import Generic
 from runtime.models.fake.simulated import SimulatedResource
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.engine.services.generic import GenericService
+from engine import GenericService
 from runtime.models.fake.simulated import SimulatedResource
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.engine.resource import Resource
+from engine import Resource
 from runtime.models.motion import check_finite
 from schema import ErrorKind, MachineError
 

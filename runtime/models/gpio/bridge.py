@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from catalogue.gpio.bridge import BridgePins
-from runtime.engine.components.controls.board import Board
+from engine import Board
 from runtime.models.motion import halt_on_failure, run_all
 
 

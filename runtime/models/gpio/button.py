@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.gpio.button import GpioButtonConfig
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.controls.button import Button
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Board, Button, Extra, Started
 from runtime.models.motion import run_shielded
 
 

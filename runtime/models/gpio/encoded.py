@@ -9,9 +9,9 @@ from typing import Final
 import structlog
 import trio
 
+from engine import Encoder, PositionType
 from hal.control import Gains, SpeedControl
 from hal.ports import Ticks
-from runtime.engine.components.sensing.encoder import Encoder, PositionType
 from runtime.models.control_loop import ControlLoop, Goal
 from runtime.models.gpio.bridge import Bridge
 from schema import ErrorKind, MachineError

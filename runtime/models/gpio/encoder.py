@@ -11,10 +11,19 @@ import msgspec
 import trio
 
 from catalogue.gpio.encoder import IncrementalConfig, SingleConfig
+from engine import (
+    Attributes,
+    Board,
+    Encoder,
+    EncoderPosition,
+    EncoderProperties,
+    Extra,
+    PositionType,
+    Started,
+    Tick,
+    Unsupported,
+)
 from hal.control import Quadrature
-from runtime.engine.components.controls.board import Board, Tick
-from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.gpio.ticks import following
 
 

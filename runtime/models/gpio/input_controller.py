@@ -9,9 +9,7 @@ from typing import ClassVar
 import trio
 
 from catalogue.gpio.input_controller import Contact, GpioInputControllerConfig
-from runtime.engine.components.controls.board import Board, Tick
-from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Board, Event, Extra, InputController, Started, Subscription, Tick
 from runtime.models.gpio.ticks import following
 from runtime.models.listeners import Listeners
 from schema import ErrorKind, MachineError

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from catalogue.gpio.input_sensor import GpioInputConfig
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Started, Value
+from engine import Attributes, Board, Extra, Sensor, Started, Value
 
 
 class GpioInput(Sensor):

@@ -10,11 +10,8 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.gpio.motor import GpioMotorConfig
+from engine import Attributes, Board, Encoder, Extra, Motor, MotorProperties, Powered, Started
 from hal.control import DEFAULT_GAINS, Gains
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
-from runtime.engine.components.sensing.encoder import Encoder
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.drive import Drive, check_revolutions, check_rpm
 from runtime.models.gpio.bridge import Bridge
 from runtime.models.gpio.encoded import EncodedDrive

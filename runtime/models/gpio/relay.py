@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.gpio.relay import RelayConfig
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.controls.switch import Switch, SwitchPositions
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Board, Extra, Started, Switch, SwitchPositions
 from runtime.models.gpio.switch import check_position
 from runtime.models.motion import halt_on_failure, run_shielded
 from schema import ErrorKind, MachineError

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.gpio.servo import GpioServoConfig
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.motion.servo import Servo
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Board, Extra, Servo, Started
 from runtime.models.motion import ExclusiveMotion, run_shielded
 from schema import ErrorKind, MachineError
 

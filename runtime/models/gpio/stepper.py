@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Final
 import trio
 
 from catalogue.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig, StepperPins
+from engine import Attributes, Board, Extra, Motor, MotorProperties, Powered, Started
 from hal.control import Motion, at_speed, to_place
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.control_loop import ControlLoop, Goal
 from runtime.models.drive import check_revolutions, check_rpm
 from runtime.models.motion import HALT_TIME, check_finite, run_all, run_shielded

@@ -8,9 +8,7 @@ from typing import ClassVar
 import trio
 
 from catalogue.gpio.switch import GpioSwitchConfig
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.controls.switch import Switch, SwitchPositions
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Board, Extra, Started, Switch, SwitchPositions
 from runtime.models.motion import halt_on_failure, run_all, run_shielded
 from schema import ErrorKind, MachineError
 

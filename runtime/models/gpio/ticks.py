@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from runtime.engine.components.controls.board import Board, Tick
+from engine import Board, Tick
 from schema import ErrorKind, MachineError
 from support import unwrap
 

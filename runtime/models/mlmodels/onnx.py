@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.vision.onnx import OnnxConfig
-from runtime.engine.resource import Attributes, Context, Extra, Started
-from runtime.engine.services.mlmodel import FlatTensors, Metadata, MLModel
+from engine import Attributes, Context, Extra, FlatTensors, Metadata, MLModel, Started
 from runtime.models.mlmodels.labels import read
 from runtime.models.mlmodels.onnx_session import OnnxSession
 from support import Worker

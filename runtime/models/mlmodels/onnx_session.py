@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from runtime.engine.services.mlmodel import File, FlatTensor, FlatTensors, LabelType, Metadata, TensorInfo
+from engine import File, FlatTensor, FlatTensors, LabelType, Metadata, TensorInfo
 from runtime.models.mlmodels.labels import of_names
 from runtime.models.mlmodels.tensors import data_type_of, tensor, values
 from schema import ErrorKind, MachineError

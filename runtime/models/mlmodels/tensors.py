@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from runtime.engine.services.mlmodel import FlatTensor
+from engine import FlatTensor
 from schema import ErrorKind, MachineError
 
 TYPES: Final[Mapping[str, tuple[str, str]]] = {

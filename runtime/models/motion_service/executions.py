@@ -12,15 +12,7 @@ from typing import Final
 
 import trio
 
-from runtime.engine.services.motion import (
-    MotionPlan,
-    PlanHistory,
-    PlanState,
-    PlanStatus,
-    PlanStatusWithID,
-    PlanStep,
-    PlanWithStatus,
-)
+from engine import MotionPlan, PlanHistory, PlanState, PlanStatus, PlanStatusWithID, PlanStep, PlanWithStatus
 from schema import ErrorKind, MachineError
 
 KEPT_FOR: Final = timedelta(hours=24)

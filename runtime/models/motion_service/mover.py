@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.engine.components.motion.arm import Arm, MoveOptions
-from runtime.engine.components.motion.gantry import Gantry
-from runtime.engine.components.motion.gripper import Gripper
-from runtime.engine.geometry.sva import Chain
-from runtime.engine.kinematics.formats import chain_of
-from runtime.engine.resource import Resource
+from engine import Arm, Gantry, Gripper, MoveOptions, Resource
+from engine.geometry import Chain
+from engine.kinematics import chain_of
 from runtime.models.motion import halt_on_failure
 from schema import ErrorKind, MachineError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runtime.engine.services.motion import MotionConstraints, WorldState
+from engine import MotionConstraints, WorldState
 from runtime.models.planner.problem import MAX_MARGIN, MAX_SECONDS, MAX_SOLIDS, Constraints
 from schema import ErrorKind, MachineError
 

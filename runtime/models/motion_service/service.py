@@ -10,13 +10,11 @@ import msgspec
 import trio
 
 from catalogue.motion import MotionConfig
-from runtime.engine.geometry.frames import Part, of_document
-from runtime.engine.geometry.moving import pose_of
-from runtime.engine.kinematics.inverse import apart
-from runtime.engine.kinematics.mechanism import transform_of
-from runtime.engine.resource import Actuator, Attributes, Extra, Started, Unsupported
-from runtime.engine.services.motion import (
+from engine import (
+    Actuator,
+    Attributes,
     ComponentState,
+    Extra,
     GeoGeometry,
     Motion,
     MotionConfiguration,
@@ -24,12 +22,15 @@ from runtime.engine.services.motion import (
     PlanHistory,
     PlanStatusWithID,
     PlanStep,
+    Started,
     StreamOptions,
     StreamTargets,
+    Unsupported,
     WorldState,
     component_of,
 )
-from runtime.engine.views.messages import Transform
+from engine.geometry import FramePart, SuppliedFrame, frames_of_document, pose_of
+from engine.kinematics import apart, transform_of
 from runtime.models.motion_service.executions import Executions
 from runtime.models.motion_service.mover import execute, joints_of
 from runtime.models.motion_service.options import Options, check_transforms, options_of
@@ -111,7 +112,7 @@ class BuiltinMotion(Actuator, Motion):
         options = options_of(extra, Options(config.margin_mm, config.plan_seconds, config.seed))
         world, constraints = world or WorldState(), constraints or MotionConstraints()
         check_request(Request(name, destination, world, constraints, options))
-        frames = frames_with(of_document(self.document()), world.transforms)
+        frames = frames_with(frames_of_document(self.document()), world.transforms)
         return Setting(frames, self.others), Request(frames.frame_of(name), destination, world, constraints, options)
 
     async def _planned(self, setting: Setting, request: Request) -> tuple[Problem, Trajectory]:
@@ -126,21 +127,21 @@ class BuiltinMotion(Actuator, Motion):
         self,
         component_name_deprecated: ResourceName | None = None,
         destination_frame: str = "",
-        supplemental_transforms: Sequence[Transform] = (),
+        supplemental_transforms: Sequence[SuppliedFrame] = (),
         component_name: str = "",
         *,
         extra: Extra = None,
     ) -> PoseInFrame:
         """Return the pose of a component in a frame (default `world`)."""
         check_transforms(len(supplemental_transforms))
-        frames = frames_with(of_document(self.document()), supplemental_transforms)
+        frames = frames_with(frames_of_document(self.document()), supplemental_transforms)
         name = component_of(component_name, component_name_deprecated)
         check_named(name)
         frame = frames.frame_of(name)
         destination = destination_frame or WORLD
         setting, moved = Setting(frames, self.others), dict[str, Pose]()
 
-        async def read(part: Part) -> None:
+        async def read(part: FramePart) -> None:
             async with setting.door(part).use() as driver:
                 moved[part.name] = await pose_of(driver)
 

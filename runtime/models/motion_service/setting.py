@@ -10,17 +10,10 @@ from typing import Final
 
 import trio
 
-from runtime.engine.components.motion.arm import Arm
-from runtime.engine.components.motion.gantry import Gantry
-from runtime.engine.components.motion.gripper import Gripper
-from runtime.engine.geometry.frames import ORIGIN_SUFFIX, Frames, Part
-from runtime.engine.geometry.spatial import Transform as Placement
-from runtime.engine.geometry.sva import Chain, Link
-from runtime.engine.kinematics.inverse import error
-from runtime.engine.kinematics.mechanism import Flat, Mechanism, compose, flat, inverse, mechanism_of, transform_of
-from runtime.engine.resource import Component, Door, Others
-from runtime.engine.services.motion import MotionConstraints, WorldState
-from runtime.engine.views.messages import Transform
+from engine import Arm, Component, Door, Gantry, Gripper, MotionConstraints, Others, WorldState
+from engine.geometry import ORIGIN_SUFFIX, Chain, FramePart, Frames, Link, SuppliedFrame
+from engine.geometry import Transform as Placement
+from engine.kinematics import Flat, Mechanism, compose, deviation, flat, inverse_of, mechanism_of, transform_of
 from runtime.models.motion_service.mover import Joints, joints_of
 from runtime.models.motion_service.options import Options, allowed_of, check_size, constraints_of
 from runtime.models.planner.build import arm_solids, check_pose, solid_of
@@ -43,7 +36,7 @@ class Request:
     options: Options
 
 
-def frames_with(frames: Frames, transforms: Sequence[Transform]) -> Frames:
+def frames_with(frames: Frames, transforms: Sequence[SuppliedFrame]) -> Frames:
     """Return frames with those of a request; INVALID for a pose that is not finite."""
     parts = []
     for transform in transforms:
@@ -56,7 +49,7 @@ def frames_with(frames: Frames, transforms: Sequence[Transform]) -> Frames:
             )
         parent = transform.pose_in_observer_frame.reference_frame or WORLD
         parts.append(
-            Part(
+            FramePart(
                 transform.reference_frame,
                 parent,
                 transform.pose_in_observer_frame.pose,
@@ -80,7 +73,7 @@ class Setting:
         self.moved: dict[str, Pose] = {}  # poses of moving parts in their `_origin` frames
         self._shapes: dict[str, Sequence[Geometry]] = {}  # that drivers report, by part
 
-    def mover(self, frame: str) -> Part:
+    def mover(self, frame: str) -> FramePart:
         """Return the part that moves a frame: the nearest arm or gantry on its way to the world."""
         for part in self.frames.moving(frame):
             if ResourceName.parse(part.resource).api in _MOVERS:
@@ -91,7 +84,7 @@ class Setting:
             remedy="choose the arm, or give its frame an arm as parent",
         )
 
-    def door(self, part: Part) -> Door:
+    def door(self, part: FramePart) -> Door:
         """Return the access to the component of a part; UNAVAILABLE if it is not ready."""
         name = ResourceName.parse(part.resource)
         door = self._others(name.api).get(name)
@@ -108,7 +101,7 @@ class Setting:
         parts = [part for part in self.frames.ordered() if part.moves and part.resource]
         await gather(*(partial(self._read, part) for part in parts))
 
-    async def _read(self, part: Part) -> None:
+    async def _read(self, part: FramePart) -> None:
         async with self.door(part).use() as driver:
             try:
                 joints = await joints_of(driver, part.name)
@@ -131,7 +124,7 @@ class Setting:
         """Return the place of a frame in another one; NOT_FOUND for a frame that does not exist."""
         return flat(Placement.of(self.frames.transform(PoseInFrame(frame), inside, self.moved).pose))
 
-    async def problem(self, request: Request, part: Part) -> Problem:
+    async def problem(self, request: Request, part: FramePart) -> Problem:
         """Return the problem of moving `part`."""
         joints = self.joints[part.name]
         own = mechanism_of(joints.chain)
@@ -143,8 +136,8 @@ class Setting:
         start = own.to_values(joints.positions)
         goal_pose = self.frames.transform(request.destination, WORLD, self.moved).pose
         goal = flat(Placement.of(goal_pose))
-        length, angle = error(mechanism.output(start), goal)
-        solids = await self._solids(request.world, part, base, inverse(mechanism.bodies(start)[-1]), count)
+        length, angle = deviation(mechanism.output(start), goal)
+        solids = await self._solids(request.world, part, base, inverse_of(mechanism.bodies(start)[-1]), count)
         return Problem(
             mechanism=mechanism,
             start=start,
@@ -158,7 +151,7 @@ class Setting:
             seconds=request.options.seconds,
         )
 
-    async def _solids(self, world: WorldState, mover: Part, base: Flat, back: Flat, count: int) -> list[Solid]:
+    async def _solids(self, world: WorldState, mover: FramePart, base: Flat, back: Flat, count: int) -> list[Solid]:
         """Return all shapes. `back` leads from the world to the last body of the mover."""
         attached = partial(self._attachment, mover, back, count)
         solids: list[Solid] = []
@@ -195,7 +188,7 @@ class Setting:
                     await trio.lowlevel.checkpoint()
         return solids
 
-    def _attachment(self, mover: Part, back: Flat, count: int, frame: str) -> tuple[int, Flat]:
+    def _attachment(self, mover: FramePart, back: Flat, count: int, frame: str) -> tuple[int, Flat]:
         """Return the body to which a frame is fixed, and its place in that body."""
         if any(part.name == mover.name for part in self.frames.moving(frame)):
             return count, compose(back, self.place(frame))

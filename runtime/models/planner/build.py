@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from runtime.engine.geometry.spatial import Transform
-from runtime.engine.geometry.sva import Chain, Joint
-from runtime.engine.kinematics.mechanism import IDENTITY, Flat, compose, flat
+from engine.geometry import Chain, Joint, Transform
+from engine.kinematics import IDENTITY, Flat, compose, flat
 from runtime.models.planner.problem import Solid
 from schema import ErrorKind, Geometry, MachineError, Pose
 

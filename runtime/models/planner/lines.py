@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.engine.kinematics.inverse import error, track
-from runtime.engine.kinematics.mechanism import IDENTITY, Axis, Flat, Mechanism, after_joint, compose, rotation_between
+from engine.kinematics import IDENTITY, Axis, Flat, Mechanism, after_joint, compose, deviation, rotation_between, track
 from runtime.models.planner.problem import Constraints
 
 STEP_MM: Final = 5.0  # between points on a line
@@ -39,7 +38,7 @@ class Line:
 
     def __init__(self, start: Flat, goal: Flat) -> None:
         self.start, self.goal = start, goal
-        self.length, self.angle = error(start, goal)
+        self.length, self.angle = deviation(start, goal)
         x, y, z = rotation_between(start, goal)
         size = math.sqrt(x * x + y * y + z * z)
         axis = (x / size, y / size, z / size) if size > 1e-9 else (0.0, 0.0, 1.0)
@@ -85,7 +84,7 @@ def _turned(a: Flat, b: Flat, constraints: Constraints) -> float:
     if constraints.ignore_roll:
         cosine = a[2] * b[2] + a[6] * b[6] + a[10] * b[10]
         return math.acos(max(-1.0, min(1.0, cosine)))
-    return error(a, b)[1]
+    return deviation(a, b)[1]
 
 
 def along(mechanism: Mechanism, line: Line, start: Sequence[float]) -> list[list[float]] | float:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from runtime.engine.kinematics.mechanism import Flat
+from engine.kinematics import Flat
 from runtime.models.planner.lines import Line
 from runtime.models.planner.problem import Problem, Solid
 from runtime.models.planner.scene import Pair, Scene

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from runtime.engine.kinematics.mechanism import Flat, Mechanism
+from engine.kinematics import Flat, Mechanism
 from schema import ErrorKind, MachineError
 
 MAX_SOLIDS: Final = 1000  # of a problem

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runtime.engine.kinematics.mechanism import Flat, Mechanism
+from engine.kinematics import Flat, Mechanism
 from runtime.models.planner.problem import Problem, Solid
 from runtime.models.planner.solids import Placed, distance, placed, reach_of
 

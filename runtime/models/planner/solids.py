@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple, TypeAlias
 
-from runtime.engine.kinematics.mechanism import Flat, compose
+from engine.kinematics import Flat, compose
 from runtime.models.planner.problem import Solid
 
 Point: TypeAlias = tuple[float, float, float]

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from runtime.engine.kinematics.inverse import apart, nearest
-from runtime.engine.kinematics.mechanism import Flat, Mechanism
+from engine.kinematics import Flat, Mechanism, apart, nearest
 from runtime.models.planner.follow import Blocked, check
 from runtime.models.planner.lines import Line, along, deviation_of
 from runtime.models.planner.problem import INSTALL, Problem, Trajectory

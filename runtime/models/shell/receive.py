@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from runtime.engine.services.shell import CopySource, FileData
+from engine import CopySource, FileData
 from schema import ErrorKind, MachineError
 from support import Worker
 

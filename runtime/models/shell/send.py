@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from runtime.engine.services.shell import CopyMessage, CopyMetadata, CopySource, FileData
+from engine import CopyMessage, CopyMetadata, CopySource, FileData
 from schema import ErrorKind, MachineError
 from support import Worker
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from catalogue.shell.service import ShellAttributes
-from runtime.engine.resource import Attributes, Extra
-from runtime.engine.services.shell import CopyMessage, CopySource, FileData, ShellOutput, ShellService
+from engine import Attributes, CopyMessage, CopySource, Extra, FileData, ShellOutput, ShellService
 from runtime.models.shell import receive, send, terminal
 from runtime.models.shell.request import read_request
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import trio
 
+from engine import ShellOutput
 from nursery_graph import ProcessGroup, process_group
-from runtime.engine.services.shell import ShellOutput
 from runtime.models.shell.request import WINDOW_CHANGE, ShellRequest, read_size
 from schema import ErrorKind, MachineError
 from support import side_task

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.vision.color_detector import ColorDetectorConfig
-from runtime.engine.resource import Attributes
-from runtime.engine.services.vision import Detection
+from engine import Attributes, Detection
 from runtime.models.vision.colors import regions_of_hues
 from runtime.models.vision.pictures import decode
 from runtime.models.vision.results import Box, detection

@@ -11,9 +11,7 @@ import trio
 
 from catalogue.vision.mlmodel import ModelVisionConfig
 from catalogue.vision.model_output import BOXES
-from runtime.engine.resource import Attributes
-from runtime.engine.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel, TensorInfo
-from runtime.engine.services.vision import Classification, Detection
+from engine import Attributes, Classification, Detection, FlatTensor, FlatTensors, Metadata, MLModel, TensorInfo
 from runtime.models.mlmodels.labels import label, read
 from runtime.models.vision.model_input import InputShape, Placement, Scale, fill, place, shape_of
 from runtime.models.vision.model_output import Reading, Roles, boxes, probabilities, roles_of

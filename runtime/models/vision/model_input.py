@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
+from engine import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import tensor
 from runtime.models.vision.results import Box
 from schema import ErrorKind, MachineError

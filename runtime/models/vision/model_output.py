@@ -14,7 +14,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from catalogue.vision.model_output import BOXES
-from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
+from engine import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import values
 from runtime.models.vision.results import Box
 from schema import ErrorKind, MachineError

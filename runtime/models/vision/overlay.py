@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from runtime.engine.services.vision import Classification, Detection
+from engine import Classification, Detection
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

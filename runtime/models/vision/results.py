@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from runtime.engine.services.vision import Classification, Detection
+from engine import Classification, Detection
 
 
 @dataclass(frozen=True, slots=True)

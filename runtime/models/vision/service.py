@@ -9,14 +9,20 @@ from typing import ClassVar, TypeVar
 import trio
 
 from catalogue.vision.service import SeeingConfig
-from runtime.engine.components.media.camera import Camera, Image
-from runtime.engine.resource import Attributes, Context, Door, Extra, Started, Unsupported
-from runtime.engine.services.vision import (
+from engine import (
+    Attributes,
+    Camera,
     CaptureAll,
     Classification,
+    Context,
     Detection,
     Detection3D,
+    Door,
+    Extra,
+    Image,
     ObjectPointClouds,
+    Started,
+    Unsupported,
     Vision,
     VisionProperties,
 )

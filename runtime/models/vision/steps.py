@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from catalogue.vision.steps import Moved, Size, Step
-from runtime.engine.components.media.camera import Annotations, BoundingBox, IntrinsicParameters
+from engine import Annotations, BoundingBox, IntrinsicParameters
 
 
 def moved_lens(lens: IntrinsicParameters, steps: Sequence[Step]) -> IntrinsicParameters | None:

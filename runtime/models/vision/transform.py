@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import trio
 
 from catalogue.vision.steps import Classifications, Detections, Rotate, Step
-from runtime.engine.components.media.camera import (
+from engine import (
     Annotations,
+    Attributes,
     BoundingBox,
     Camera,
     CameraProperties,
-    Classification,
+    Context,
+    Detection,
     DistortionParameters,
+    Extra,
     Image,
+    ImageClassification,
     Images,
     IntrinsicParameters,
     PointCloud,
+    Started,
+    Unsupported,
+    Vision,
 )
-from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
-from runtime.engine.services.vision import Detection, Vision
 from runtime.models.vision.overlay import draw_classifications, draw_detections
 from runtime.models.vision.pictures import DEPTH, JPEG, PNG, decode, encode
 from runtime.models.vision.steps import moved_annotations, moved_lens
@@ -113,7 +118,7 @@ class TransformCamera(Camera):
             if _passes(step, classification.class_name, classification.confidence)
         ][: step.max_classifications]
         labels = [
-            Classification(label=classification.class_name, confidence=classification.confidence)
+            ImageClassification(label=classification.class_name, confidence=classification.confidence)
             for classification in classifications
         ]
         drawn = await self._worker.run(partial(draw_classifications, picture, classifications))

@@ -8,11 +8,19 @@ from typing import Any, ClassVar
 import trio
 
 from catalogue.gpio.odometry import WheeledOdometryConfig
+from engine import (
+    Accuracy,
+    Attributes,
+    Base,
+    Extra,
+    GeoPosition,
+    Motor,
+    MovementProperties,
+    MovementSensor,
+    Started,
+    Unsupported,
+)
 from hal.control import Chassis, PlanarPose, Sides, after_arc, on_globe
-from runtime.engine.components.motion.base import Base
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.wheels.wheeled import WheeledBase
 from schema import ErrorKind, GeoPoint, MachineError, Orientation, Vector3
 from support import gather

@@ -10,10 +10,8 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.gpio.wheeled import WheeledConfig
+from engine import Attributes, Base, BaseProperties, Extra, Motor, Started
 from hal.control import Chassis, Sides, mix
-from runtime.engine.components.motion.base import Base, BaseProperties
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.drive import MIN_RPM
 from runtime.models.motion import ExclusiveMotion, check_finite, run_all, run_shielded
 from schema import ErrorKind, MachineError, Vector3

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from engine import home
+from engine.views import health_of
 from rpc.peers import engine_installed
-from runtime.engine.home_folder import home
-from runtime.engine.views.health import health_of
 from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema import ErrorKind, MachineError
@@ -32,7 +32,7 @@ from uplink import (
 )
 
 if TYPE_CHECKING:
-    from runtime.engine.views.source import Source
+    from engine.views import Source
     from schema import Masker
 
 FOLDER: Final = "logs-outbox"

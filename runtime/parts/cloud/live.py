@@ -13,9 +13,7 @@ import trio
 from uplink import Send, Watch
 
 if TYPE_CHECKING:
-    from runtime.engine.views.readings import Reading, Shared
-    from runtime.engine.views.source import Source
-    from runtime.engine.views.status import MachineStatus
+    from engine.views import MachineStatus, Reading, Shared, Source
     from schema import Masker
 
 PERIOD: Final = 1.0  # seconds between two snapshots
@@ -27,7 +25,7 @@ MAX_TEXT: Final = 300  # characters of a reason or a value
 
 async def send_snapshots(source: Source, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
     """Send snapshots while the cloud asks for them; implements Tell. A slow sensor delays only its own readings."""
-    from runtime.engine.views.readings import Shared
+    from engine.views import Shared
 
     shared = Shared(source.call)
     while True:

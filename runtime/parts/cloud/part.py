@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
+from engine import PartContext
+from engine.calls import CLOUD
+from engine.planning import INTERNAL, SESSIONS
 from nursery_graph import Node, Restart
 from rpc import Identity, Limits, Peer, ServerCore
 from rpc.http2 import serve_http2
-from runtime.engine.calls.introduction import CLOUD
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.calls import MOST
 from runtime.parts.cloud.link import CloudLink
 from schema.document import MachineDocument

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
+from engine import Attributes, Context, DataManager, Extra, MimeType, Started, home
 from nursery_graph import current_node
-from runtime.engine.home_folder import home
-from runtime.engine.resource import Attributes, Context, Extra, Started
-from runtime.engine.services.data_manager import DataManager, MimeType
 from runtime.parts.data.files.disk import Disk, ThreadDisk
 from runtime.parts.data.files.encode import EXTENSIONS
 from runtime.parts.data.files.names import stem_of

@@ -14,12 +14,9 @@ from typing import Any, Final
 import trio
 
 from catalogue.data.manager import DataManagerConfig
+from engine import DataManager, PartContext, ResourceHost
+from engine.planning import INTERNAL, NO_RESTART, refusal
 from nursery_graph import Node
-from runtime.engine.host import ResourceHost
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.planning.refused import NO_RESTART, refused
-from runtime.engine.services.data_manager import DataManager
 from runtime.parts.data.capture.collector import Capture, Collector
 from runtime.parts.data.capture.control import Override, overridden
 from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
@@ -144,4 +141,4 @@ def _no_manager(capture: ConfiguredCapture) -> Node:
 
 
 def _failing(capture: ConfiguredCapture, fault: ConfigError) -> Node:
-    return Node(f"{PREFIX}{capture.key}", refused(fault), version=(str(fault),), restart=NO_RESTART)
+    return Node(f"{PREFIX}{capture.key}", refusal(fault), version=(str(fault),), restart=NO_RESTART)

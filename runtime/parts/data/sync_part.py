@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from catalogue.data.manager import DataManagerConfig
+from engine.planning import INTERNAL
 from nursery_graph import Node, current_node
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.data.capture.steering import RESTART
 from runtime.parts.data.manager import BuiltinDataManager
 from schema import MachineError

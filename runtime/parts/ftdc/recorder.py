@@ -13,11 +13,10 @@ from typing import Any, Final, TypeVar
 import structlog
 import trio
 
+from engine import PartContext, home
+from engine.metrics import History
+from engine.planning import INTERNAL
 from nursery_graph import Node, Restart
-from runtime.engine.home_folder import home
-from runtime.engine.metrics.history import History
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
 from schema.document import MachineDocument
 from support import RunBlocking, Worker
 from support.files import FileRing

@@ -10,11 +10,10 @@ import msgspec
 import structlog
 import trio
 
+from engine import PartContext
+from engine.planning import INTERNAL, NO_RESTART
 from nursery_graph import Node
 from rpc.api import ApiClient, MemoryChannel, find_method, methods_for, python_name
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.planning.refused import NO_RESTART
 from runtime.parts.jobs.clock import SystemClock, WallClock
 from runtime.parts.jobs.job import History, JobRunner
 from runtime.parts.jobs.schedule import parse_schedule

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import trio
 
+from engine import PartContext
+from engine.planning import INTERNAL, RPC
 from nursery_graph import Node, Restart
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL, RPC
 from runtime.parts.mdns.names import Names, names_of
 from schema.document import MachineDocument
 

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 import trio
 
-from runtime.engine.metrics.sample import CUMULATIVE, UNITS
+from engine.metrics import CUMULATIVE, UNITS
 from runtime.parts.metrics.post import Endpoint, post
 from schema import MachineError
 from support import Worker

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import trio
 
+from engine import PartContext, home
+from engine.planning import INTERNAL
 from nursery_graph import Node
-from runtime.engine.home_folder import home
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
 from runtime.parts.metrics.post import Endpoint
 from schema import ConfigError

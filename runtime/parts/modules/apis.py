@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from engine import BASES
 from rpc import within
 from rpc.client import Channel
-from runtime.engine.apis import BASES
 from runtime.parts.modules.client import Offer
 from schema import API, MachineError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from runtime.engine.planning.node_names import INTERNAL
+from engine.planning import INTERNAL
 from runtime.parts.modules.client import ModuleClient, Needs, Offer
 from schema import API, ErrorKind, MachineError, Model
 from schema.document import Module, ResourceEntry

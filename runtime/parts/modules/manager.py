@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import structlog
 import trio
 
+from engine import PartContext
+from engine import start_limit as nodes_start_limit
+from engine.planning import INTERNAL, NO_RESTART, PlannedResource, package_node, refusal
 from nursery_graph import Node, Restart
-from runtime.engine.nodes import start_limit as nodes_start_limit
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL, package_node
-from runtime.engine.planning.reconfigure import PlannedResource
-from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.parts.modules.life import START_LIMIT, START_LIMIT_VARIABLE, ModuleLife, Setting
 from runtime.parts.modules.link import PREFIX, ModuleLink
 from runtime.parts.modules.process import LocalProcesses, Processes
@@ -153,7 +151,7 @@ class Modules:
         if fault is not None:
             link.failure = str(fault)
             return [
-                Node(link.node, refused(fault), requires={PARENT}, version=str(fault), restart=NO_RESTART),
+                Node(link.node, refusal(fault), requires={PARENT}, version=str(fault), restart=NO_RESTART),
             ]
         setting = Setting(
             level=log_level(module, document, debug=self._options.debug),

@@ -14,11 +14,11 @@ from typing import Any, Final
 import trio
 from trio.testing import memory_stream_pair
 
+from engine import Sensor
 from rpc import Router, ServerCore
 from rpc.api import CallInfo, serve_api, serve_service
 from rpc.client import Channel
 from rpc.http2 import serve_http2
-from runtime.engine.components.sensing.sensor import Sensor
 from runtime.parts.modules.client import SERVICE
 from runtime.parts.modules.limits import Usage
 from runtime.parts.modules.process import CHANNEL, STOP_GRACE

@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 
 import trio
 
+from engine import Attributes, Proxied, Resource, Started, Unsupported, base_of, proxy_of
+from engine.planning import PlannedResource, plan_resource
 from rpc.api import ApiClient
 from rpc.client import Channel
-from runtime.engine.apis import base_of
-from runtime.engine.planning.reconfigure import PlannedResource, plan_resource
-from runtime.engine.proxy import Proxied, proxy_of
-from runtime.engine.resource import Attributes, Resource, Started, Unsupported
 from runtime.parts.modules.client import REMOVE_LIMIT
 from runtime.parts.modules.link import ModuleLink
 from schema import API, ConfigError, Directory, MachineError

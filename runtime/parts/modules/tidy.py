@@ -9,8 +9,8 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine.planning import INTERNAL
 from nursery_graph import Graph, Node, Restart
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.programs import install
 from telemetry.logs.logger_names import MODULES
 

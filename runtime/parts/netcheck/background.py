@@ -9,10 +9,10 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine import PartContext
+from engine.planning import INTERNAL
 from nursery_graph import Node
 from rpc.access import is_loopback_name
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.command import cloud_host
 from runtime.parts.netcheck.finding import Finding, failures

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import trio
 
-from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from engine import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.finding import Finding, failures, rows
 from runtime.parts.netcheck.targets import load

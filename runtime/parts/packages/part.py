@@ -11,11 +11,10 @@ import structlog
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from engine import PartContext
+from engine.planning import INTERNAL, NO_RESTART, package_node
+from engine.views import DownloadStatus
 from nursery_graph import Node, Restart
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL, package_node
-from runtime.engine.planning.refused import NO_RESTART
-from runtime.engine.views.status import DownloadStatus
 from runtime.programs import archive, install, store
 from runtime.programs.command import data_folder, environment_of, machine_facts
 from runtime.programs.configured import ConfiguredPackage, Key, configured_packages

@@ -12,13 +12,11 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from engine.calls import EXPIRED, INTRODUCTION_KEY, SESSION_KEY, Introduction, parse_introduction
+from engine.planning import MACHINES_KEY, RemoteReport
 from rpc import to_machine_error, within
 from rpc.api import ApiClient, build_request, find_method
 from rpc.client import Channel
-from runtime.engine.calls import introduction
-from runtime.engine.calls.introduction import Introduction
-from runtime.engine.calls.sessions import EXPIRED, SESSION_KEY
-from runtime.engine.planning.remote_names import MACHINES_KEY, Report
 from schema import API, ErrorKind, MachineError, ResourceName
 
 ROBOT: Final = "viam.robot.v1.RobotService"
@@ -141,13 +139,13 @@ class RemoteClient(ApiClient):
 
     async def introduction(self) -> Introduction | None:
         """Return how to reach the remote directly; None if it does not offer that. Through the cloud only."""
-        asking = ApiClient(self._channel, metadata={introduction.KEY: "1"})
+        asking = ApiClient(self._channel, metadata={INTRODUCTION_KEY: "1"})
         _, metadata = await asking.call_with_metadata(ROBOT, "", "get_version")
-        return introduction.parse(str(metadata.get(introduction.KEY, "")))
+        return parse_introduction(str(metadata.get(INTRODUCTION_KEY, "")))
 
     # ---- resources and status
 
-    async def read_report(self) -> Report:
+    async def read_report(self) -> RemoteReport:
         """Return the resources and the status of the remote."""
         ready, machines = await self._names()
         try:
@@ -155,8 +153,8 @@ class RemoteClient(ApiClient):
         except MachineError as error:
             if error.kind is not ErrorKind.UNSUPPORTED:
                 raise
-            return Report(ready, machines=machines)
-        return Report(ready, problems_of(status), status.get("state") == "INITIALIZING", machines)
+            return RemoteReport(ready, machines=machines)
+        return RemoteReport(ready, problems_of(status), status.get("state") == "INITIALIZING", machines)
 
     async def _names(self) -> tuple[frozenset[ResourceName], Mapping[str, str]]:
         method = find_method(ROBOT, "resource_names")

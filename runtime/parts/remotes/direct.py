@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
+from engine.calls import Introduction
 from rpc.client import Target
-from runtime.engine.calls.introduction import Introduction
 from runtime.parts.remotes.dial import why
 
 LIMIT: Final = 1.0  # seconds to connect; a machine in the same network needs some milliseconds

@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 import trio
 from grpclib.exceptions import GRPCError
 
+from engine.calls import Introduction
 from nursery_graph import Restart, back_off, current_node
 from rpc import Limits, Peer
 from rpc.client import Channel, Target
 from rpc.network import watch_changes
-from runtime.engine.calls.introduction import Introduction
 from runtime.parts.remotes import direct
 from runtime.parts.remotes.client import RemoteClient, answered
 from runtime.parts.remotes.dial import Dial, dial

@@ -8,11 +8,10 @@ from typing import Final
 import structlog
 import trio
 
+from engine import base_of
+from engine.calls import Introduction
+from engine.planning import REMOTE, RemoteReport, name_here, usable_names
 from rpc.client import ApiKey
-from runtime.engine.apis import base_of
-from runtime.engine.calls.introduction import Introduction
-from runtime.engine.planning import remote_names
-from runtime.engine.planning.node_names import REMOTE
 from runtime.parts.remotes.client import RemoteClient, RemoteSession
 from runtime.parts.remotes.dial import Route
 from schema import ErrorKind, MachineError, ResourceName
@@ -82,19 +81,19 @@ class RemoteLink:
             self._changed()
             self._notify()
 
-    async def learn(self, report: remote_names.Report) -> None:
+    async def learn(self, report: RemoteReport) -> None:
         """Update the resources and their troubles from a report of the remote."""
         remote = self.remote
         resources: dict[ResourceName, str] = {}
         served: list[ResourceName] = []
         unserved: set[str] = set()
-        for remote_name in sorted(remote_names.usable_names(report, self._remote_names, self._this_machine)):
+        for remote_name in sorted(usable_names(report, self._remote_names, self._this_machine)):
             await trio.lowlevel.checkpoint()  # a base class may be imported
             if base_of(remote_name.api) is None:
                 unserved.add(str(remote_name.api))
             else:
                 served.append(remote_name)
-                resources[remote_names.name_here(remote_name, remote.name, remote.prefix)] = remote_name.short
+                resources[name_here(remote_name, remote.name, remote.prefix)] = remote_name.short
         if unserved != self._unserved:
             self._unserved = frozenset(unserved)
             if unserved:
@@ -102,8 +101,7 @@ class RemoteLink:
         if report.machines.get("") == self._this_machine:
             self.log.warning("this remote is the machine itself: its resources are not used")
         self._problems = {
-            remote_names.name_here(remote_name, remote.name, remote.prefix): why
-            for remote_name, why in report.troubles.items()
+            name_here(remote_name, remote.name, remote.prefix): why for remote_name, why in report.troubles.items()
         }
         self._remote_names = frozenset(served)
         self.machines = report.machines

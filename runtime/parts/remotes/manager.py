@@ -11,15 +11,10 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from engine import PartContext, base_of, proxy_of
+from engine.planning import NO_RESTART, REMOTE, PlannedResource, behind, refusal
 from nursery_graph import Node, Restart
 from rpc.client import Target
-from runtime.engine.apis import base_of
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import REMOTE
-from runtime.engine.planning.reconfigure import PlannedResource
-from runtime.engine.planning.refused import NO_RESTART, refused
-from runtime.engine.planning.remote_names import behind
-from runtime.engine.proxy import proxy_of
 from runtime.parts.remotes.dial import Dial, Mode, Route, credentials_of, part_of, route_to
 from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
@@ -85,7 +80,7 @@ class Remotes:
                     )
         except MachineError as fault:
             self._faults[remote.name] = fault
-            return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
+            return Node(name, refusal(fault), version=(version, str(fault)), restart=NO_RESTART)
         link = self.links[remote.name]
         link.place = path
         run = partial(_live, link, self._dial_cloud if part else self._dial)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from engine import Attributes, Proxied, Started
 from nursery_graph import current_node
 from rpc.api import ApiClient
-from runtime.engine.proxy import Proxied
-from runtime.engine.resource import Attributes, Started
 
 
 class RemoteAttributes(Attributes, kw_only=True, frozen=True):

@@ -9,10 +9,8 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine import AudioIn, AudioInfo, Roster
 from rpc.peers import Sound, SoundTrack
-from runtime.engine.components.media.audio import AudioInfo
-from runtime.engine.components.media.audio_in import AudioIn
-from runtime.engine.roster import Roster
 from runtime.parts.video.retry import Retries
 from runtime.parts.video.sounds import codec_of, sound_of
 from schema import ErrorKind, MachineError

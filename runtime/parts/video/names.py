@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.engine.components.media.audio_in import AudioIn
-from runtime.engine.components.media.camera import Camera
-from runtime.engine.roster import Roster
+from engine import AudioIn, Camera, Roster
 from schema import ErrorKind, MachineError, ResourceName
 from schema.decoding import did_you_mean
 

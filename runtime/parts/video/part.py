@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from engine import PartContext
+from engine.planning import INTERNAL
 from nursery_graph import Node
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.video.names import is_sound
 from schema import ErrorKind, MachineError
 from schema.document import MachineDocument

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine import Roster
 from rpc.api import CallInfo
-from runtime.engine.roster import Roster
 from runtime.parts.video.names import camera_of, stream_names
 from runtime.parts.video.streams import Streams
 from schema import ErrorKind, MachineError

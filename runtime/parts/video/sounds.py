@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from engine import AudioInfo, AudioProperties
 from rpc.peers import SOUND_CHANNELS, SOUND_RATES, Sound
-from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from schema import ErrorKind, MachineError
 
 MAX_CHUNK: Final = 4 << 20  # bytes; five seconds of the largest format

@@ -10,9 +10,8 @@ from typing import Final
 import structlog
 import trio
 
+from engine import Camera, Images, Roster
 from rpc.peers import VideoFrame, VideoTrack
-from runtime.engine.components.media.camera import Camera, Images
-from runtime.engine.roster import Roster
 from runtime.parts.video.pictures import Converted, Size, convert, notice
 from runtime.parts.video.retry import Retries
 from schema import ErrorKind, MachineError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
+from engine import Roster
 from rpc.peers import Negotiator, PeerConnection, SoundTrack, VideoTrack
-from runtime.engine.roster import Roster
 from runtime.parts.video.names import is_sound, source_of, stream_of
 from schema import ErrorKind, MachineError
 from support import Bucket

@@ -13,8 +13,8 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from engine.views import Source
 from rpc.pages import STATUS, wants_json
-from runtime.engine.views.source import Source
 from runtime.parts.web.forgery import Forgery
 from schema import ErrorKind, MachineError
 from support.text import words

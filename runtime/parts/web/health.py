@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from engine.views import MachineState, MachineStatus
 from rpc.network import interfaces
-from runtime.engine.views.status import MachineState, MachineStatus
 from runtime.parts.web.forgery import is_loopback
 
 

@@ -15,10 +15,8 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket
 
+from engine.views import MachineStatus, Shared, Source
 from rpc.pages import DISCONNECTED, Patcher, Piece, close_reason
-from runtime.engine.views.readings import Shared
-from runtime.engine.views.source import Source
-from runtime.engine.views.status import MachineStatus
 from runtime.parts.web import pieces
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.logview import SHOWN, Filter, newest

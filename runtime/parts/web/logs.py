@@ -17,8 +17,8 @@ import msgspec
 import trio
 from starlette.websockets import WebSocket
 
+from engine.views import LEVELS, ShownEntry, Source
 from rpc.pages import DISCONNECTED, close_reason
-from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.live import FRAME, REFUSED
 from runtime.parts.web.logview import Filter
@@ -57,7 +57,7 @@ class LogQuery:
             follow=query.get("follow", "") in ("1", "true"),
         )
 
-    def admits(self, entry: LogEntry) -> bool:
+    def admits(self, entry: ShownEntry) -> bool:
         """Return whether a line matches."""
         if self.after is not None and entry.time < self.after:
             return False
@@ -115,26 +115,26 @@ class LogStream:
                 await self._send_lines(socket, matching, missed)
                 await trio.sleep(FRAME)
 
-    async def _send_lines(self, socket: WebSocket, entries: list[LogEntry], missed: int) -> None:
+    async def _send_lines(self, socket: WebSocket, entries: list[ShownEntry], missed: int) -> None:
         if missed:
             await _send(socket, missed=missed)
         for start in range(0, len(entries), AT_ONCE):
             await _send(socket, entries=[_line(entry) for entry in entries[start : start + AT_ONCE]])
 
 
-def _matching(entries: Iterable[LogEntry], query: LogQuery, seen: int) -> tuple[int, list[LogEntry]]:
+def _matching(entries: Iterable[ShownEntry], query: LogQuery, seen: int) -> tuple[int, list[ShownEntry]]:
     """Return the number of the newest entry (or `seen`), and the matching entries."""
     entries = list(entries)
     return (entries[-1].seq if entries else seen), [entry for entry in entries if query.admits(entry)]
 
 
-def _missed(entries: Iterable[LogEntry], seen: int) -> int:
+def _missed(entries: Iterable[ShownEntry], seen: int) -> int:
     """Return the number of lines between `seen` and the oldest of `entries`; 0 for a new reader."""
     first = next(iter(entries), None)
     return first.seq - seen - 1 if first is not None and seen else 0
 
 
-def _line(entry: LogEntry) -> dict[str, Any]:
+def _line(entry: ShownEntry) -> dict[str, Any]:
     return {
         "seq": entry.seq,
         "time": entry.time,

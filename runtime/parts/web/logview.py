@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.engine.views.source import LEVELS, LogEntry
+from engine.views import LEVELS, ShownEntry
 
 SHOWN: Final = 500  # lines; the page also keeps as many while it follows
 
@@ -31,7 +31,7 @@ class Filter:
         level = query.get("level", "info").lower()
         return cls(level if level in LEVELS else "info", query.get("resource", ""), query.get("text", "").strip())
 
-    def admits(self, entry: LogEntry) -> bool:
+    def admits(self, entry: ShownEntry) -> bool:
         """Return whether a line matches."""
         if _RANK.get(entry.level, len(LEVELS)) < _RANK[self.level]:
             return False
@@ -41,6 +41,6 @@ class Filter:
         return not text or any(text in part.casefold() for part in (entry.message, entry.fields, entry.logger))
 
 
-def newest(entries: Iterable[LogEntry], log_filter: Filter, limit: int = SHOWN) -> list[LogEntry]:
+def newest(entries: Iterable[ShownEntry], log_filter: Filter, limit: int = SHOWN) -> list[ShownEntry]:
     """Return the last `limit` matching entries, oldest first."""
     return [entry for entry in entries if log_filter.admits(entry)][-limit:]

@@ -9,9 +9,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from engine import base_of
+from engine.views import Field, Method
 from rpc.api import ArgumentInfo, MethodInfo, describe
-from runtime.engine.apis import base_of
-from runtime.engine.views.source import Field, Method
 from schema import API
 
 UNITS: Final[Mapping[str, str]] = {

@@ -18,10 +18,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
+from engine.views import LEVELS, MachineStatus, Source
 from rpc.access import METRICS_PATH, TOKEN_PATH, LoginTexts
 from rpc.pages import STATISTICS, STATUS, TITLES, Assets, Compress, Protect, plot_props, wants_json, wants_page
-from runtime.engine.views.source import LEVELS, Source
-from runtime.engine.views.status import MachineStatus
 from runtime.parts.web import health, pieces
 from runtime.parts.web.arranging import Arranging
 from runtime.parts.web.controls import Called, Controls

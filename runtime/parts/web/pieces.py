@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from engine.views import MachineStatus, NodeView, ResourceStatus, health_word, is_failing
 from rpc.pages import MISSING, Drawing, Piece, Vertex, full_name, structure
 from rpc.pages import drawing as drawn
-from runtime.engine.views.health import health_word, is_failing
-from runtime.engine.views.status import MachineStatus, NodeView, ResourceStatus
 from support.text import words
 
 

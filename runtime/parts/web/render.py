@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from engine.views import health_word
 from rpc.pages import Assets, template_compilers, template_environment
-from runtime.engine.views.health import health_word
 
 STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
 """The states of the published API, in display order."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from engine import PartContext
+from engine.planning import INTERNAL, SESSIONS
 from nursery_graph import Node
-from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from schema import ErrorKind, MachineError
 from schema.document import MachineDocument
 from support import Worker

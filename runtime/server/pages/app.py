@@ -10,9 +10,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
+from engine import home
+from engine.metrics import families
 from rpc.pages import exposed
-from runtime.engine.home_folder import home
-from runtime.engine.metrics.prometheus import families
 from runtime.parts.web.arranging import Arranging
 from runtime.parts.web.debug import Process, answer
 from runtime.parts.web.pages import build

@@ -7,13 +7,10 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
+from engine import BASES, Actuator, base_of
+from engine.calls import Dispatch, stop_all
+from engine.views import MachineStatus, Method, Picture, ShownEntry
 from rpc.api import ApiClient, ApiRouter, MemoryChannel, parse_arguments
-from runtime.engine.apis import BASES, base_of
-from runtime.engine.calls.dispatch import Dispatch
-from runtime.engine.calls.stop import stop_all
-from runtime.engine.resource import Actuator
-from runtime.engine.views.source import LogEntry, Method, Picture
-from runtime.engine.views.status import MachineStatus
 from runtime.parts.web.methods import methods_of
 from runtime.server.machine import Machine
 from schema import ConfigError, ErrorKind, MachineError, ResourceName, masked
@@ -23,7 +20,7 @@ RESOURCE_LOGGER: Final = "rdk.resource_manager."  # prefix of the loggers of res
 
 
 class MachineSource:
-    """Implements `runtime.engine.views.source.Source`."""
+    """Implements `engine.views.source.Source`."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -92,7 +89,7 @@ class MachineSource:
         """Stop every actuator and cancel all calls."""
         await stop_all(self._machine.roster, self._machine.traffic.operations, self._machine.traffic.sessions)
 
-    def logs(self, since: int = 0) -> Sequence[LogEntry]:
+    def logs(self, since: int = 0) -> Sequence[ShownEntry]:
         """Return the entries of the log ring with a number above `since`."""
         return [_log_entry(entry) for entry in self._machine.log_ring.entries(since)]
 
@@ -117,9 +114,9 @@ def _parse(name: str) -> ResourceName | None:
         return None
 
 
-def _log_entry(entry: Entry) -> LogEntry:
+def _log_entry(entry: Entry) -> ShownEntry:
     resource = entry.logger.removeprefix(RESOURCE_LOGGER) if entry.logger.startswith(RESOURCE_LOGGER) else ""
-    return LogEntry(
+    return ShownEntry(
         seq=entry.seq,
         time=datetime.fromtimestamp(entry.time, UTC),
         level=entry.level_name.lower(),

@@ -11,9 +11,9 @@ from typing import Final
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from engine import Options
 from rpc import Identity, Peer
 from rpc.access import LOCATION_SECRET, Authenticator
-from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 
 _MACHINE_ID: Final = Path("/etc/machine-id")

@@ -9,8 +9,8 @@ import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from runtime.engine.calls.introduction import Introduction, reachable, this_computer
-from runtime.engine.options import Options
+from engine import Options
+from engine.calls import Introduction, reachable, this_computer
 from runtime.server.endpoint import Endpoint
 from schema.document import API_KEY, MachineDocument
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from grpclib.const import Handler
 
+from engine import BASES, Options
+from engine.calls import REQUESTS_LIMIT, Dispatch
+from engine.planning import RPC, SESSIONS
+from engine.views import MachineState
 from nursery_graph import Node, Restart
 from rpc import Limits, ServerCore
 from rpc.access import Origins
 from rpc.api import SERIES, ApiRouter, Target
 from rpc.network import connections, names_of, only_loopback, open_listeners
 from rpc.server import StandardServices, http_and_json, load_services, serve
-from runtime.engine.apis import BASES
-from runtime.engine.calls.dispatch import REQUESTS_LIMIT, Dispatch
-from runtime.engine.options import Options
-from runtime.engine.planning.node_names import RPC, SESSIONS
-from runtime.engine.views.status import MachineState
 from runtime.server.machine import Machine
 from runtime.server.port.gate import GUARDED, Gate
 from runtime.server.port.signalling import PREFIX, LocalSignalling

@@ -20,8 +20,8 @@ from rpc.peers import MAX_CANDIDATES, MAX_SDP
 from schema import MachineError
 
 if TYPE_CHECKING:
+    from engine import Part
     from rpc import Router
-    from runtime.engine.part import Part
     from runtime.parts.webrtc.part import WebRtc
     from runtime.server.port.gate import Gate
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import trio
 
-from runtime.engine.geometry import frames
-from runtime.engine.views import messages as m
+from engine.geometry import FramePart, Frames, SuppliedFrame, frames_of_document
 from runtime.server.machine import Machine
+from runtime.server.robot import messages as m
 from runtime.server.robot.joints import links_of, poses_of
 from runtime.server.robot.pcd import transformed
 from schema import WORLD, PoseInFrame
@@ -21,14 +21,14 @@ class FrameRpcs:
     _machine: Machine
 
     async def frame_system_config(
-        self, supplemental_transforms: Sequence[m.Transform] = ()
+        self, supplemental_transforms: Sequence[SuppliedFrame] = ()
     ) -> list[m.FrameSystemConfig]:
         """Return the parts that are connected to `world`, parents first, with their links and joints if available."""
         parts = self._frames(supplemental_transforms).ordered()
         links = await links_of(self._machine.roster, self._machine.log, parts)
         return [
             m.FrameSystemConfig(
-                m.Transform(part.name, PoseInFrame(part.parent, part.pose), part.geometry), links.get(part.name, {})
+                SuppliedFrame(part.name, PoseInFrame(part.parent, part.pose), part.geometry), links.get(part.name, {})
             )
             for part in parts
         ]
@@ -37,7 +37,7 @@ class FrameRpcs:
         self,
         component_name: str,
         destination_frame: str = "",
-        supplemental_transforms: Sequence[m.Transform] = (),
+        supplemental_transforms: Sequence[SuppliedFrame] = (),
         *,
         extra: Any = None,
     ) -> PoseInFrame:
@@ -46,7 +46,7 @@ class FrameRpcs:
         return await self.transform_pose(PoseInFrame(frame), destination_frame, supplemental_transforms)
 
     async def transform_pose(
-        self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
+        self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[SuppliedFrame] = ()
     ) -> PoseInFrame:
         """Transform a pose to another frame (default `world`)."""
         frame_system = self._frames(supplemental_transforms)
@@ -63,9 +63,9 @@ class FrameRpcs:
             await trio.lowlevel.checkpoint()
         return b"".join(chunks)
 
-    def _frames(self, supplemental: Sequence[m.Transform]) -> frames.Frames:
-        return frames.of_document(self._machine.configured.document).with_parts(
-            frames.Part(
+    def _frames(self, supplemental: Sequence[SuppliedFrame]) -> Frames:
+        return frames_of_document(self._machine.configured.document).with_parts(
+            FramePart(
                 transform.reference_frame,
                 transform.pose_in_observer_frame.reference_frame or WORLD,
                 transform.pose_in_observer_frame.pose,

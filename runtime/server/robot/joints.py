@@ -10,27 +10,22 @@ from typing import Any, Final
 import structlog
 import trio
 
-from runtime.engine.components.motion.arm import Arm
-from runtime.engine.components.motion.gantry import Gantry
-from runtime.engine.components.motion.gripper import Gripper
-from runtime.engine.components.motion.kinematics import KinematicsFormat
-from runtime.engine.geometry.frames import Part
-from runtime.engine.geometry.moving import pose_of
-from runtime.engine.roster import Roster
+from engine import Arm, Gantry, Gripper, KinematicsFormat, Roster
+from engine.geometry import FramePart, pose_of
 from schema import Pose
 from support import gather
 
 KINEMATICS_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
 
 
-async def poses_of(roster: Roster, parts: Iterable[Part]) -> Mapping[str, Pose]:
+async def poses_of(roster: Roster, parts: Iterable[FramePart]) -> Mapping[str, Pose]:
     """Return the pose of each part in its `_origin` frame by the part's name; the components are asked concurrently.
 
     Raises MachineError (UNAVAILABLE) for a component that is not ready, or the errors of a component.
     """
     poses: dict[str, Pose] = {}
 
-    async def read(part: Part) -> None:
+    async def read(part: FramePart) -> None:
         async with roster.find(part.resource).use() as driver:
             poses[part.name] = await pose_of(driver)
 
@@ -39,12 +34,12 @@ async def poses_of(roster: Roster, parts: Iterable[Part]) -> Mapping[str, Pose]:
 
 
 async def links_of(
-    roster: Roster, log: structlog.stdlib.BoundLogger, parts: Iterable[Part]
+    roster: Roster, log: structlog.stdlib.BoundLogger, parts: Iterable[FramePart]
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return the links and joints of moving parts as SVA JSON, by name, without parts that do not answer in time."""
     links: dict[str, Mapping[str, Any]] = {}
 
-    async def read(part: Part) -> None:
+    async def read(part: FramePart) -> None:
         try:
             async with roster.find(part.resource).use() as driver:
                 if isinstance(driver, (Arm, Gantry, Gripper)):

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from runtime.engine.views.messages import LogEntry
+from runtime.server.robot.messages import LogEntry
 from schema import ConfigError
 from schema.document import LEVELS, parse_level
 from telemetry.logs import MAX_MESSAGE, REVEALED
 from telemetry.logs.logger_names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 
 if TYPE_CHECKING:
-    from runtime.engine.planning.reconfigure import PlannedResource
+    from engine.planning import PlannedResource
     from runtime.parts.modules.manager import Modules
 
 LATE: Final = timedelta(seconds=1)  # older entries keep their own time in an extra field

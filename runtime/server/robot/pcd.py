@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from runtime.engine.geometry.frames import compose
+from engine.geometry import compose
 from schema import ErrorKind, MachineError, Pose
 
 CHUNK: Final = 2048  # points transformed per step, which takes about a millisecond

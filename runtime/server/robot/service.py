@@ -11,22 +11,24 @@ import msgspec
 import structlog
 import trio
 
+from engine import API_VERSION, PLATFORM
+from engine.calls import (
+    INTRODUCTION_KEY,
+    WINDOW_KEY,
+    Introduction,
+    Operation,
+    owner_of,
+    requests_introduction,
+    stop_all,
+    window_of,
+)
+from engine.planning import FACTS_KEY, MACHINES_KEY, REMOTE, facts_of
+from engine.views import MachineState
 from rpc import Farewell, Identity
 from rpc.api import APIS, CallInfo
-from runtime.engine.calls import introduction
-from runtime.engine.calls.dispatch import owner_of
-from runtime.engine.calls.introduction import Introduction
-from runtime.engine.calls.operations import Operation
-from runtime.engine.calls.sessions import WINDOW_KEY, window_of
-from runtime.engine.calls.stop import stop_all
-from runtime.engine.planning.maintenance import FACTS_KEY, facts_of
-from runtime.engine.planning.node_names import REMOTE
-from runtime.engine.planning.remote_names import MACHINES_KEY
-from runtime.engine.version import API_VERSION, PLATFORM
-from runtime.engine.views import messages as m
-from runtime.engine.views.status import MachineState
 from runtime.parts.metrics.received import MOST_SPANS, spans_of
 from runtime.server.machine import Machine
+from runtime.server.robot import messages as m
 from runtime.server.robot.arguments import shown_arguments
 from runtime.server.robot.frames import FrameRpcs
 from runtime.server.robot.logs import forward
@@ -70,8 +72,8 @@ class RobotService(FrameRpcs):
             call.reply_metadata[MACHINES_KEY] = json.dumps(self._machines())
         elif call.method == "get_machine_status":
             call.reply_metadata[FACTS_KEY] = json.dumps(facts_of(machine.status()))
-        elif call.method == "get_version" and introduction.is_requested(call):
-            call.reply_metadata[introduction.KEY] = msgspec.json.encode(introduce(call.identity)).decode()
+        elif call.method == "get_version" and requests_introduction(call):
+            call.reply_metadata[INTRODUCTION_KEY] = msgspec.json.encode(introduce(call.identity)).decode()
 
     def _machines(self) -> dict[str, str]:
         """Return the instance behind each chain of remotes, so that machines detect circles of remotes."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import trio
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Context, Extra, Value, model
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Context, Extra, Value, model
 
 
 @model("test:data:counter")

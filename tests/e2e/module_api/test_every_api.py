@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.apis import base_of
 from rpc.api.client import ApiClient, methods_for
-from runtime.engine.apis import base_of
 from schema.errors import MachineError
 from schema.names import API
 from tests.e2e.module_api.test_same_tests import until_ready

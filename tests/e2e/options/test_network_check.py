@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from tests.e2e.options.support import motor
 from tests.e2e.server.process import server
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from engine.options import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from tests.e2e.harness import Server
 from tests.e2e.options.support import get, motor, until_logged
 from tests.e2e.server.process import run

@@ -30,7 +30,7 @@ LINE = "pinctrl-bcm2711 line 17"
 HEAD = """
 import asyncio, os, signal, time
 import pytest, trio
-from runtime.engine.components.controls.switch import Switch
+from engine.components.controls.switch import Switch
 pytestmark = pytest.mark.machine("machine.json")
 """
 

@@ -10,7 +10,7 @@ from tests.e2e.rig.project import LINE, Project
 
 def test_logs_readings_graph_plots_and_properties(project: Project) -> None:
     project.test("""
-        from runtime.engine.components.sensing.sensor import Sensor
+        from engine.components.sensing.sensor import Sensor
         DOCUMENT = {"components": [
             {"name": "host", "api": "rdk:component:sensor", "model": "rdk:builtin:fake"},
             {"name": "pi", "api": "rdk:component:board", "model": "rdk:builtin:linux",

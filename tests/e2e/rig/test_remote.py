@@ -8,9 +8,9 @@ from pathlib import Path
 
 import trio
 
+from engine.calls.sessions import DEFAULT_WINDOW
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
-from runtime.engine.calls.sessions import DEFAULT_WINDOW
 from tests.e2e.harness import Server
 from tests.e2e.rig.project import Project, environment
 
@@ -25,7 +25,7 @@ MOTOR = {
     ]
 }
 TESTS = """
-    from runtime.engine.components.motion.motor import Motor
+    from engine.components.motion.motor import Motor
     pytestmark = pytest.mark.machine({"components": [{"name": "left", "api": "rdk:component:motor"}]})
 
     async def test_first(rig):

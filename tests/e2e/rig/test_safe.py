@@ -128,8 +128,8 @@ def test_sigterm_from_outside(project: Project) -> None:
 
 FORGETFUL = """
 from hal.ports.digital import Line, OutputSettings
-from runtime.engine.resource import Attributes, model
-from runtime.engine.services.generic import GenericService
+from engine.resource import Attributes, model
+from engine.services.generic import GenericService
 
 @model("acme:demo:forgetful")
 class Forgetful(GenericService):

@@ -157,7 +157,7 @@ asyncio.run(main())
 def test_killing_a_client_stops_the_resources_that_it_controlled(machine: str) -> None:
     """A motor whose client sends heartbeats runs for longer than their window, and stops after kill -9.
 
-    tests/unit/runtime/engine/test_machine.py shows in virtual time that it stops after exactly one window.
+    tests/unit/engine/test_machine.py shows in virtual time that it stops after exactly one window.
     """
 
     async def main() -> float:

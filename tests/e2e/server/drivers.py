@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import trio
 
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.resource import Attributes, Extra, Started, model
+from engine.components.motion.motor import Motor
+from engine.resource import Attributes, Extra, Started, model
 
 
 class Needs(Attributes):

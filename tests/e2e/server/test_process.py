@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, EXIT_USAGE
+from engine.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, EXIT_USAGE
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.server.process import run, server
 
@@ -205,7 +205,7 @@ STUCK = """
 import trio
 from runtime.models import BUILTIN
 from runtime.server.cli import main
-from runtime.engine.components.motion.motor import Motor
+from engine.components.motion.motor import Motor
 class Stuck(Motor):
     async def run(self, *, task_status):
         try:

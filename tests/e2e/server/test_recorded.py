@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.host import REST_LIMIT
-from runtime.engine.options import EXIT_OK
+from engine.host import REST_LIMIT
+from engine.options import EXIT_OK
 from tests.e2e.server.process import server
 
 MOTOR = "rdk:component:motor"
@@ -75,7 +75,7 @@ trio.run(main)
 
 
 async def test_the_motor_of_a_killed_client_stops_when_its_session_expires(tmp_path: Path) -> None:
-    """unit/runtime/engine/test_machine.py shows in virtual time that it is stopped after exactly one window."""
+    """unit/engine/test_machine.py shows in virtual time that it is stopped after exactly one window."""
     events = tmp_path / "events"
     network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": f"{WINDOW * 1000:.0f}ms"}}
     document = {"components": [motor("m")], "network": network}

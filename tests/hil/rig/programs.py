@@ -26,13 +26,13 @@ SERVER: Final = (
     "importlib.metadata",
     "hal.worker",
     "support.files.file_ring",
-    "runtime.engine.metrics.sample",
+    "engine.metrics.sample",
     "runtime.programs.command",
     "telemetry.metrics.ftdc",
     "runtime.parts.mdns.names",
     "runtime.parts.mdns.follower",
-    "runtime.engine.components.sensing.sensor",
-    "runtime.engine.components.controls.board",
+    "engine.components.sensing.sensor",
+    "engine.components.controls.board",
     "encodings.idna",
 )
 OPERATOR: Final = ("command.hal.group", "command.connection", *HARDWARE)

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine.services.motion import PlanState
 from hal.errors import Fault
 from hal.sim.faults import FaultPlan
-from runtime.engine.services.motion import PlanState
 from schema.errors import MachineError
 from tests.scope import some_of
 from tests.unit.runtime.models.motion_service.support import ARM, GRIPPER, START, TABLE, Rig, at, opened

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import trio
 
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Context, Extra, Resource, Started
+from engine.components.motion.motor import Motor
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Attributes, Context, Extra, Resource, Started
 from schema.names import API, Model
 
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import trio
 from trio.testing import memory_stream_pair
 
+from engine.components.motion.motor import Motor
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Attributes, Extra, Started
 from rpc.call import ServerCore
 from rpc.http2.server import serve_http2
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.parts.remotes.dial import Route
 from runtime.parts.remotes.manager import Remotes
 from runtime.server.memory import MemoryMachine, open_machine

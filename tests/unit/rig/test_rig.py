@@ -11,6 +11,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine.components.controls.board import Board
+from engine.components.controls.switch import Switch
+from engine.components.motion.motor import Motor, Powered
+from engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
+from engine.components.sensing.sensor import Sensor
 from hal.ports.digital import Line
 from hal.sim.chips.tmp102 import Tmp102Target
 from hal.sim.hardware import SimHardware
@@ -22,11 +27,6 @@ from rig.plant import load_plant
 from rig.rig import Rig, running
 from rig.session import find_provider
 from rig.setup import Setup, read_document
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.controls.switch import Switch
-from runtime.engine.components.motion.motor import Motor, Powered
-from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
-from runtime.engine.components.sensing.sensor import Sensor
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 
@@ -123,7 +123,7 @@ async def test_handles_have_the_types_of_their_base_class(tmp_path: Path, autoju
             nursery.start_soon(toggle)
             tick = await anext(ticks)
             assert (tick.pin_name, tick.high) == ("1", True)
-        from runtime.engine.components.sensing.movement_sensor import MovementSensor
+        from engine.components.sensing.movement_sensor import MovementSensor
 
         assert isinstance(await rig.get(MovementSensor, "movement_sensor").get_linear_velocity(), Vector3)
         assert {"motor is_powered power_pct", "encoder position value"} <= set(rig.recorder.channels)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from command.check import Checked, check, human, main_check
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Component
+from engine.registry import Registry
+from engine.resource import Attributes, Component
 from schema.names import API, Model
 
 

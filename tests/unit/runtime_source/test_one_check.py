@@ -14,8 +14,8 @@ from cloud.editing.catalogue import EditingContext
 from cloud.editing.findings import ERROR, findings
 from command.check import check
 from command.cloud.configurations.config import mistakes
-from runtime.engine.planning.reconfigure import plan
-from runtime.engine.registry import Registry
+from engine.planning.reconfigure import plan
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from schema.document.machine import decode_document
 

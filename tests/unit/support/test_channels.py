@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.components.motion.motor import Powered
+from engine.components.motion.motor import Powered
 from support import channels
 from support.channels import Recorder, to_csv, unit_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.engine.views.messages import LogEntry
 from runtime.server.robot.logs import forward
+from runtime.server.robot.messages import LogEntry
 from schema.document.machine import MachineDocument, decode_document
 from schema.names import ResourceName
 from telemetry.logs import logger_names, loggers

@@ -12,10 +12,10 @@ import pytest
 
 from catalogue.parsing import Parser
 from cloud.domain.permissions.audit import MAX_TEXT, loggable
-from runtime.engine.views.messages import LogEntry
 from runtime.parts.metrics.received import spans_of
 from runtime.server.robot.arguments import shown_arguments
 from runtime.server.robot.logs import MAX_LOGGER, forward
+from runtime.server.robot.messages import LogEntry
 from schema.decoding.report import did_you_mean, shown
 from schema.errors import MachineError
 from schema.secrets import MASK, Masker, mask_text, secrets_of, shortened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from catalogue.chips.common.channels import Channel
-from runtime.engine.resource import Value
+from engine import Value
 
 
 async def readings(channels: Sequence[Channel], volts: Callable[[str], Awaitable[float]]) -> Mapping[str, Value]:

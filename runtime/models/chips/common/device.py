@@ -9,9 +9,9 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from catalogue.chips.common.device import I2cAttributes
+from engine import Context, Resource, Started
 from hal import HalError, Registers
 from hal.chips.chip import Chip
-from runtime.engine.resource import Context, Resource, Started
 
 RELEASE_LIMIT: Final = 2.0  # seconds to switch off the outputs of a chip when its driver stops
 

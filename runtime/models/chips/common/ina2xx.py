@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine import Current, Extra, PowerSensor, Voltage
 from hal import Registers
 from hal.chips.ina2xx import Ina2xx
-from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
-from runtime.engine.resource import Extra
 from runtime.models.chips.common.device import I2cDevice
 
 if TYPE_CHECKING:

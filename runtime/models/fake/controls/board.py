@@ -10,9 +10,8 @@ from typing import ClassVar, TypeVar
 import trio
 
 from catalogue.fake.controls.board import _SPANS, Analog, FakeBoardConfig
+from engine import AnalogReading, Attributes, Board, Extra, PowerMode, Started, Tick
 from hal.sim import COUNTS, VOLTS, EdgeCounter, SimAnalog, SimBoard, first_edge
-from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import check_finite
 from schema import ErrorKind, MachineError

@@ -7,9 +7,8 @@ from typing import Any
 
 import trio
 
+from engine import Button, Extra, Started
 from hal.sim import SimControl
-from runtime.engine.components.controls.button import Button
-from runtime.engine.resource import Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 
 

@@ -10,8 +10,7 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.fake.controls.input_controller import FakeInputControllerConfig
-from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
-from runtime.engine.resource import Attributes, Context, Extra
+from engine import Attributes, Context, Event, Extra, InputController, Subscription
 from runtime.models.fake.simulated import SimulatedResource
 from schema import ErrorKind, MachineError
 

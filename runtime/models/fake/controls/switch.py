@@ -7,9 +7,8 @@ from typing import ClassVar
 import trio
 
 from catalogue.fake.controls.switch import FakeSwitchConfig
+from engine import Attributes, Extra, Started, Switch, SwitchPositions
 from hal.sim import SimControl
-from runtime.engine.components.controls.switch import Switch, SwitchPositions
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from schema import ErrorKind, MachineError
 

@@ -10,9 +10,7 @@ from collections.abc import AsyncGenerator
 from typing import ClassVar, Final
 
 from catalogue.fake.media.audio_in import FakeAudioInConfig
-from runtime.engine.components.media.audio import AudioInfo, AudioProperties
-from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
-from runtime.engine.resource import Attributes, Extra
+from engine import Attributes, AudioChunk, AudioIn, AudioInfo, AudioProperties, AudioResponse, Extra
 from runtime.models.fake.simulated import SimulatedResource
 from schema import ErrorKind, MachineError
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from runtime.engine.components.media.audio import AudioInfo, AudioProperties
-from runtime.engine.components.media.audio_out import AudioOut
-from runtime.engine.resource import Context, Extra
+from engine import AudioInfo, AudioOut, AudioProperties, Context, Extra
 from runtime.models.fake.simulated import SimulatedResource
 from schema import ErrorKind, MachineError
 

@@ -9,18 +9,19 @@ from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from catalogue.fake.media.camera import FakeCameraConfig
-from hal.sim import render_bench
-from runtime.engine.components.media.camera import (
+from engine import (
+    Attributes,
     Camera,
     CameraProperties,
     DistortionParameters,
+    Extra,
     Image,
     Images,
     IntrinsicParameters,
     PointCloud,
     ResponseMetadata,
 )
-from runtime.engine.resource import Attributes, Extra
+from hal.sim import render_bench
 from runtime.models.fake.simulated import SimulatedResource
 from schema import ErrorKind, MachineError
 

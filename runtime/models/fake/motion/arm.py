@@ -6,12 +6,21 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from catalogue.fake.motion.arm import FakeArmConfig
-from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
-from runtime.engine.components.motion.kinematics import Kinematics, Mesh
-from runtime.engine.geometry.chain import SIX_AXIS, forward
-from runtime.engine.geometry.sva import Chain, kinematics
-from runtime.engine.kinematics import arms
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
+from engine import (
+    Arm,
+    ArmProperties,
+    Attributes,
+    BatchAck,
+    Extra,
+    Kinematics,
+    Mesh,
+    MoveOptions,
+    Started,
+    TrajectoryPoint,
+    Unsupported,
+)
+from engine.geometry import SIX_AXIS, Chain, forward_kinematics, kinematics
+from engine.kinematics import arms
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
 from runtime.models.kinematic_arm import chain_in_file, check_positions, joints_for, shapes_at
@@ -62,7 +71,7 @@ class FakeArm(MovingAxes, Arm):
 
     async def get_end_position(self, *, extra: Extra = None) -> Pose:
         """Compute the end position by forward kinematics."""
-        return forward(self.chain, await self.positions()).pose()
+        return forward_kinematics(self.chain, await self.positions()).pose()
 
     async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
         """Move to a pose. INVALID if no joint positions within the limits reach it."""

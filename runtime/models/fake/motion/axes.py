@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import trio
 
+from engine import Extra, Started
 from hal.sim import SimAxes
-from runtime.engine.resource import Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion
 from schema import ErrorKind, MachineError

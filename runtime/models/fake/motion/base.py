@@ -10,9 +10,8 @@ import trio
 
 from catalogue.fake.motion.base import FakeBaseConfig
 from catalogue.fake.motion.motor import FakeMotorConfig
+from engine import Attributes, Context, Motor, Started
 from hal.sim import SimBase, SimMotor
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.resource import Attributes, Context, Started
 from runtime.models.fake.motion.motor import FakeMotor
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import run_shielded

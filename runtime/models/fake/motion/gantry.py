@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from catalogue.fake.motion.gantry import FakeGantryConfig
-from runtime.engine.components.motion.gantry import Gantry
-from runtime.engine.components.motion.kinematics import Kinematics
-from runtime.engine.geometry.sva import sliding
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Extra, Gantry, Kinematics, Started
+from engine.geometry import sliding
 from runtime.models.fake.motion.axes import MovingAxes
 from runtime.models.fake.simulated import finite_values
 from schema import ErrorKind, MachineError

@@ -8,11 +8,8 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.fake.motion.motor import FakeMotorConfig, Pins
+from engine import Attributes, Board, Encoder, Extra, Motor, MotorProperties, PositionType, Powered, Started
 from hal.sim import MotorPins, SimBoard, SimEncoder, SimMotor
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
-from runtime.engine.components.sensing.encoder import Encoder, PositionType
-from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion, check_finite
 from schema import ErrorKind, MachineError

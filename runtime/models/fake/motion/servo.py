@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from catalogue.fake.motion.servo import FakeServoConfig
-from runtime.engine.components.motion.servo import Servo
-from runtime.engine.resource import Attributes, Extra, Started
+from engine import Attributes, Extra, Servo, Started
 from runtime.models.fake.motion.axes import MovingAxes
 
 SPEED: Final = 600.0  # degrees per second: 0.1 s for 60 degrees, typical of small servos

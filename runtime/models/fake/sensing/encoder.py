@@ -7,10 +7,18 @@ from typing import ClassVar
 import trio
 
 from catalogue.fake.sensing.encoder import FakeEncoderConfig
+from engine import (
+    Attributes,
+    Board,
+    Encoder,
+    EncoderPosition,
+    EncoderProperties,
+    Extra,
+    PositionType,
+    Started,
+    Unsupported,
+)
 from hal.sim import SimEncoder
-from runtime.engine.components.controls.board import Board
-from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
-from runtime.engine.resource import Attributes, Extra, Started, Unsupported
 from runtime.models.fake.simulated import SimulatedResource
 
 

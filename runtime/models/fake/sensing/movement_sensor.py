@@ -6,9 +6,8 @@ import math
 from typing import ClassVar, Final
 
 from catalogue.fake.sensing.movement_sensor import FakeMovementSensorConfig
+from engine import Accuracy, Attributes, Extra, GeoPosition, MovementProperties, MovementSensor
 from hal.sim import SimBase
-from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
-from runtime.engine.resource import Attributes, Extra
 from runtime.models.fake.simulated import SimulatedResource
 from schema import GeoPoint, Orientation, Vector3
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from engine import Extra, PoseTracker
 from hal.sim import SimBase
-from runtime.engine.components.sensing.pose_tracker import PoseTracker
-from runtime.engine.resource import Extra
 from runtime.models.fake.simulated import SimulatedResource
 from schema import Pose, PoseInFrame
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
-from runtime.engine.resource import Extra
+from engine import Current, Extra, PowerSensor, Voltage
 from runtime.models.fake.simulated import SimulatedResource
 
 

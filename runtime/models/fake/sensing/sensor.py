@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from catalogue.fake.sensing.sensor import FakeSensorConfig
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Extra, Value
+from engine import Attributes, Extra, Sensor, Value
 from runtime.models.fake.simulated import SimulatedResource
 
 READINGS: Final[Mapping[str, Value]] = {"a": 1, "b": 2, "c": 3}

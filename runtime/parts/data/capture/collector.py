@@ -10,9 +10,9 @@ from typing import Any, Final
 import structlog
 import trio
 
+from engine import ResourceHost
 from hal import Hardware
 from rpc.api import FitError
-from runtime.engine.host import ResourceHost
 from runtime.parts.data.files.encode import Encode, Times, encoder
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.files.store import Store

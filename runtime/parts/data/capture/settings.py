@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.engine.planning.remote_names import name_here
+from engine.planning import name_here
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.methods import Method, find
 from schema import ConfigError, ResourceName, decode_attributes

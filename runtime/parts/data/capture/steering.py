@@ -13,11 +13,10 @@ from typing import Any, Final, cast
 import trio
 
 from catalogue.data.manager import DataManagerConfig
+from engine import ResourceHost, Sensor
+from engine.planning import INTERNAL
 from hal import Hardware
 from nursery_graph import Node, Restart
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.host import ResourceHost
-from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.data.capture.collector import EXTRA
 from runtime.parts.data.capture.control import PERIOD, Override, parse_overrides
 from runtime.parts.data.gate import answered, failed, waiting

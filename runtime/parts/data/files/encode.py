@@ -16,6 +16,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
+from engine import base_of
 from rpc.api import (
     field_filler,
     fill_fields,
@@ -26,7 +27,6 @@ from rpc.api import (
     read_value,
     signature_of,
 )
-from runtime.engine.apis import base_of
 from runtime.parts.data.files.frames import framed
 from runtime.parts.data.methods import BETWEEN_KEY, Method
 from schema import API, ErrorKind, MachineError

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 from xml.sax.saxutils import escape
 
+from engine.planning import state_of
 from nursery_graph import NodeStatus, Snapshot, State
-from runtime.engine.planning.reasons import state_of
 
 COLOURS: Final[Mapping[State, str]] = {
     State.READY: "#2e7d32",

@@ -9,14 +9,14 @@ import trio.testing
 from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError
 
+from engine.components.controls.board import Board, Tick
+from engine.components.motion.motor import Motor, Powered
+from engine.components.sensing.sensor import Sensor
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.messages import load
 from rpc.api.server.adapter import serve_api, serve_service
 from rpc.api.server.router import ApiRouter
-from runtime.engine.components.controls.board import Board, Tick
-from runtime.engine.components.motion.motor import Motor, Powered
-from runtime.engine.components.sensing.sensor import Sensor
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
 
@@ -281,7 +281,7 @@ AUDIO = API("rdk", "component", "audio_out")
 
 
 async def test_second_beginning_of_a_stream_is_refused():
-    from runtime.engine.components.media.audio_out import AudioOut
+    from engine.components.media.audio_out import AudioOut
 
     async def play_stream(self, audio_chunks, audio_info=None, *, extra=None):
         async for _ in audio_chunks:

@@ -9,19 +9,19 @@ import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from engine.apis import BASES, base_of
+from engine.components.controls.board import Board, Tick
+from engine.components.media.audio_out import AudioOut
+from engine.components.media.camera import Camera, Image, Images
+from engine.components.motion.arm import Arm, BatchAck
+from engine.components.motion.motor import Motor, Powered
+from engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
+from engine.components.sensing.sensor import Sensor
 from rpc.api.arguments import parse_arguments
 from rpc.api.client import ApiClient
 from rpc.api.descriptions import describe
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.router import ApiRouter
-from runtime.engine.apis import BASES, base_of
-from runtime.engine.components.controls.board import Board, Tick
-from runtime.engine.components.media.audio_out import AudioOut
-from runtime.engine.components.media.camera import Camera, Image, Images
-from runtime.engine.components.motion.arm import Arm, BatchAck
-from runtime.engine.components.motion.motor import Motor, Powered
-from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
-from runtime.engine.components.sensing.sensor import Sensor
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 from schema.names import API

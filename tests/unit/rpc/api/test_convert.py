@@ -16,6 +16,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.components.media.camera import CameraProperties, IntrinsicParameters
+from engine.components.motion.kinematics import Kinematics
 from rpc.api.convert import values
 from rpc.api.convert.converters import (
     fill_duration,
@@ -31,8 +33,6 @@ from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import Hint, Slot, parse, signature_of
 from rpc.api.convert.scalars import check_of
 from rpc.api.messages import common, load
-from runtime.engine.components.media.camera import CameraProperties, IntrinsicParameters
-from runtime.engine.components.motion.kinematics import Kinematics
 from schema.geometry import (
     Geometry,
     GeoPoint,

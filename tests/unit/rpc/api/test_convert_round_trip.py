@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.components.motion.arm import MoveOptions
 from rpc.api.convert import values
 from rpc.api.convert.converters import (
     fill_duration,
@@ -21,7 +22,6 @@ from rpc.api.convert.decode import message_reader
 from rpc.api.convert.encode import message_fill
 from rpc.api.convert.hints import Hint
 from rpc.api.messages import common, load
-from runtime.engine.components.motion.arm import MoveOptions
 from schema.geometry import (
     Capsule,
     Geometry,

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from engine.apis import BASES
+from engine.components.motion.motor import Motor
 from rpc.api.arguments import parse_arguments
 from rpc.api.client import ApiClient, build_request, find_method
 from rpc.api.convert.converters import CONVERTERS, Converter
@@ -17,8 +19,6 @@ from rpc.api.descriptions import schema_of, type_text
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.check import misfits
 from rpc.api.server.router import ApiRouter
-from runtime.engine.apis import BASES
-from runtime.engine.components.motion.motor import Motor
 
 MOTOR = "rdk:component:motor"
 REQUEST = "viam.component.motor.v1.SetPowerRequest.power_pct"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from grpclib.const import Cardinality
 
+from engine.apis import BASES, base_of
 from rpc.api.convert.decode import field_reader, message_reader
 from rpc.api.convert.encode import field_filler
 from rpc.api.convert.hints import signature_of
@@ -15,7 +16,6 @@ from rpc.api.methods import methods_of
 from rpc.api.server.check import implementation_problems
 from rpc.api.server.router import ApiRouter
 from rpc.api.table import APIS, STREAMED
-from runtime.engine.apis import BASES, base_of
 
 
 def load_samples():

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from engine.apis import BASES
+from engine.components.motion.motor import Motor
 from rpc.api.server.router import ApiRouter
-from runtime.engine.apis import BASES
-from runtime.engine.components.motion.motor import Motor
 from schema.names import API
 
 
@@ -21,9 +21,9 @@ def test_router_costs_nothing_until_the_first_call():
     facts = run("""
 import json, sys
 from rpc.api.server.router import ApiRouter
-from runtime.engine.apis import BASES
+from engine.apis import BASES
 router = ApiRouter(type("T", (), {"call": None})(), bases=BASES, services={"viam.robot.v1.RobotService": "x:Y"})
-heavy = ("google.protobuf", "viam", "runtime.engine.components.", "grpclib")
+heavy = ("google.protobuf", "viam", "engine.components.", "grpclib")
 before = [name for name in sys.modules if name.startswith(heavy)]
 unknown = router.get("/viam.component.motor.v1.MotorService/Fly") is None
 after = "viam.gen.component.motor.v1.motor_pb2" in sys.modules

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.apis import BASES, base_of
 from rpc.api.client import methods_for
-from runtime.engine.apis import BASES, base_of
 
 ROOT = Path(__file__).resolve().parents[4]
 

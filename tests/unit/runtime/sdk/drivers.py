@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import trio
 
-from runtime.engine.components.controls.board import Board, Tick
-from runtime.engine.components.generic import Generic
-from runtime.engine.components.motion.motor import Motor, Powered
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Attributes, Context, Extra, Started, Value, model
+from engine.components.controls.board import Board, Tick
+from engine.components.generic import Generic
+from engine.components.motion.motor import Motor, Powered
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Attributes, Context, Extra, Started, Value, model
 from schema.errors import ErrorKind, MachineError
 
 history: list[str] = []

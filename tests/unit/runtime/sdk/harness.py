@@ -10,11 +10,11 @@ from typing import Any
 import structlog
 import trio
 
+from engine.resource import Resource
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
-from runtime.engine.resource import Resource
 from runtime.sdk.logs import MachineSink
 from runtime.sdk.module import Module
 from runtime.sdk.offers import Offers

@@ -10,9 +10,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from nursery_graph import State, Transition
-from runtime.engine.views.messages import LogEntry
 from runtime.sdk.logs import BATCH, PAUSE, QUEUE, MachineSink, to_wire
 from runtime.sdk.program import levels
+from runtime.server.robot.messages import LogEntry
 from schema.document.log import LogConfiguration, parse_level
 from schema.document.resources import ResourceEntry
 from schema.errors import ErrorKind, MachineError

@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from engine.components.sensing.sensor import Sensor
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
-from runtime.engine.components.sensing.sensor import Sensor
 from runtime.sdk.parent import ASK_LIMIT, AnyResource
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.sdk.drivers import Drive, Follower, Mean, Pins, Thermometer, history

@@ -8,8 +8,8 @@ from contextlib import aclosing
 import pytest
 from trio.testing import MockClock
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Service
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Service
 from runtime.sdk import own_api
 from runtime.sdk.api import own_bases
 from schema.errors import ConfigError, ErrorKind, MachineError

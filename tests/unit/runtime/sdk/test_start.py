@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Resource, model
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Resource, model
 from runtime.sdk import data_folder
 from runtime.sdk.entries import read_entry
 from runtime.sdk.offers import Offers

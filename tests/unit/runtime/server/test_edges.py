@@ -12,6 +12,9 @@ import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from engine.nodes import Bench
+from engine.options import EXIT_USAGE, Options
+from engine.registry import Registry
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
@@ -19,9 +22,6 @@ from rpc.access.auth import credentials_of, digest_of
 from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.carrier import Peer
 from rpc.network.tls import InMemoryTls
-from runtime.engine.nodes import Bench
-from runtime.engine.options import EXIT_USAGE, Options
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server import cli
 from runtime.server.dump import dump_resources

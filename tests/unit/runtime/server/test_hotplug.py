@@ -10,13 +10,13 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Started
 from hal.errors import Fault, HalError
 from hal.ports.hotplug import HotplugEvent, HotplugEvents
 from hal.sim import World
 from hal.sim.hardware import SimHardware
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Started
 from runtime.server.hotplug import may_help
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.names import Model

@@ -15,10 +15,10 @@ import trio.testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.options import Options
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Started
+from engine.components.sensing.sensor import Sensor
+from engine.options import Options
+from engine.registry import Registry
+from engine.resource import Attributes, Started
 from runtime.models import BUILTIN
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.pages.app import app

@@ -10,8 +10,8 @@ import pytest
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
+from engine.options import Options
 from rpc.carrier import Identity
-from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 from runtime.server.memory import open_machine
 from runtime.server.port.gate import GUARDED, Gate

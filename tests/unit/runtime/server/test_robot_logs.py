@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.engine.views.messages import LogEntry
 from runtime.server.robot.logs import forward, logger_of
+from runtime.server.robot.messages import LogEntry
 from telemetry.logs import loggers
 from telemetry.logs.loggers import Logs
 from telemetry.logs.ring import LogRing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from runtime.engine.services.mlmodel import FlatTensors
+from engine.services.mlmodel import FlatTensors
 from runtime.models.mlmodels.onnx_session import OnnxSession
 from runtime.models.mlmodels.tensors import tensor, values
 from tests.unit.training.trainers.small import SIZE, Dataset, backbone, picture

@@ -10,9 +10,9 @@ import pytest
 from grpclib.const import Cardinality, Handler
 
 from cloud.domain.organizations.first import create_owner
+from engine.metrics.history import History
 from rpc.api.own import SERIES, Raw
 from rpc.call import ServerCore
-from runtime.engine.metrics.history import History
 from runtime.server.port.statistics import series_handler
 from tests.unit.cloud.pages import signed_in
 from tests.unit.cloud.services.reverse.site import Machine, Site

@@ -9,10 +9,10 @@ from typing import Any
 import structlog
 import trio
 
+from engine.registry import Registry
+from engine.resource import Context, Door, Resource
 from hal.sim import World
 from hal.sim.hardware import SimHardware
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Context, Door, Resource
 from runtime.models import BUILTIN
 from schema.attributes import decode_attributes
 from schema.names import API, Model, ResourceName

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from runtime.engine.components.motion.arm import MoveOptions, TrajectoryPoint
-from runtime.engine.components.motion.kinematics import KinematicsFormat
-from runtime.engine.geometry.chain import SIX_AXIS, forward
-from runtime.engine.geometry.spatial import (
+from engine.components.motion.arm import MoveOptions, TrajectoryPoint
+from engine.components.motion.kinematics import KinematicsFormat
+from engine.geometry.chain import SIX_AXIS, forward_kinematics
+from engine.geometry.spatial import (
     Transform,
     about,
     from_orientation,
@@ -25,8 +25,8 @@ from runtime.engine.geometry.spatial import (
     to_orientation,
     transpose,
 )
-from runtime.engine.geometry.sva import dump, load
-from runtime.engine.resource import Unsupported
+from engine.geometry.sva import dump, load
+from engine.resource import Unsupported
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Pose
 from tests.unit.runtime.models.builtin.support import Bench
@@ -40,20 +40,20 @@ def apart(item: Transform, other: Transform) -> tuple[float, float]:
 
 
 def test_straight_up_the_flange_is_as_high_as_the_links_are_long() -> None:
-    end = forward(SIX_AXIS, [0.0] * 6)
+    end = forward_kinematics(SIX_AXIS, [0.0] * 6)
     assert end.translation == pytest.approx((0, 0, 990))
     assert to_orientation(end.rotation).o_z == pytest.approx(1)
 
 
 def test_bent_forward_it_reaches_along_x() -> None:
-    end = forward(SIX_AXIS, [0, 90, 0, 0, 0, 0])
+    end = forward_kinematics(SIX_AXIS, [0, 90, 0, 0, 0, 0])
     assert end.translation == pytest.approx((740, 0, 250), abs=1e-9)
     assert end.pose().o_x == pytest.approx(1)
 
 
 @given(angles)
 def test_a_pose_survives_the_wire(values: tuple[float, ...]) -> None:
-    end = forward(SIX_AXIS, values)
+    end = forward_kinematics(SIX_AXIS, values)
     assert apart(end, Transform.of(end.pose())) == pytest.approx((0, 0), abs=1e-5)
 
 

@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.engine.components.motion.arm import TrajectoryPoint
-from runtime.engine.geometry.chain import forward
-from runtime.engine.geometry.sva import dump
-from runtime.engine.kinematics import arms
+from engine.components.motion.arm import TrajectoryPoint
+from engine.geometry.chain import forward_kinematics
+from engine.geometry.sva import dump
+from engine.kinematics import arms
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Pose
 from tests.unit.runtime.models.builtin.support import Bench
@@ -28,7 +28,7 @@ async def test_a_simulated_arm_takes_its_time(bench: Bench, autojump_clock: Mock
     await arm.move_to_joint_positions([57.29577951308232, 0, 0, 0, 0, 0])
     assert trio.current_time() - begin == pytest.approx(2.0)
     end = await arm.get_end_position()
-    expected = forward(arms.named("ur5e"), await arm.get_joint_positions())
+    expected = forward_kinematics(arms.named("ur5e"), await arm.get_joint_positions())
     assert (end.x, end.y, end.z) == pytest.approx(expected.translation)
 
 

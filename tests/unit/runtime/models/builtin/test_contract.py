@@ -12,16 +12,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine import components
+from engine.components.controls.board import PowerMode
+from engine.components.controls.input_controller import Event, Subscription
+from engine.components.motion.arm import TrajectoryPoint
+from engine.geometry.spatial import Transform
+from engine.registry import Registry
+from engine.resource import Actuator, Component, Resource, Service, Unsupported
 from hal.errors import Fault, HalError
 from hal.sim.bench.axes import SimAxes
 from hal.sim.faults import FaultPlan
-from runtime.engine import components
-from runtime.engine.components.controls.board import PowerMode
-from runtime.engine.components.controls.input_controller import Event, Subscription
-from runtime.engine.components.motion.arm import TrajectoryPoint
-from runtime.engine.geometry.spatial import Transform
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Actuator, Component, Resource, Service, Unsupported
 from runtime.models import BUILTIN
 from schema.errors import MachineError
 from schema.geometry import Vector3
@@ -94,9 +94,7 @@ def methods(base: type[Resource]) -> list[str]:
 
 def base_of(cls: type[Resource]) -> type[Resource]:
     """Return the base class of the API that a model implements."""
-    return next(
-        c for c in cls.__mro__ if c.__module__.startswith(("runtime.engine.components.", "runtime.engine.services."))
-    )
+    return next(c for c in cls.__mro__ if c.__module__.startswith(("engine.components.", "engine.services.")))
 
 
 async def call(resource: Resource, method: str) -> None:

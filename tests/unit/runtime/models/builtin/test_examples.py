@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from runtime.engine.components.sensing.encoder import PositionType
-from runtime.engine.registry import Registry
+from engine.components.sensing.encoder import PositionType
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from schema.attributes import decode_attributes as decode_attributes
 from schema.document.machine import decode_document

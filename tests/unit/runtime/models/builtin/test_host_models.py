@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.resource import Unsupported
+from engine.resource import Unsupported
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from runtime.engine.components.motion.motor import MotorProperties, Powered
-from runtime.engine.components.sensing.encoder import PositionType
-from runtime.engine.resource import Unsupported
+from engine.components.motion.motor import MotorProperties, Powered
+from engine.components.sensing.encoder import PositionType
+from engine.resource import Unsupported
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Vector3

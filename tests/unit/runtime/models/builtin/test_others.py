@@ -12,10 +12,10 @@ import trio
 from PIL import Image
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from runtime.engine.components.controls.board import Tick
-from runtime.engine.components.controls.input_controller import Event, Subscription
-from runtime.engine.components.media.audio import AudioInfo
-from runtime.engine.components.motion.gripper import Grabbed
+from engine.components.controls.board import Tick
+from engine.components.controls.input_controller import Event, Subscription
+from engine.components.media.audio import AudioInfo
+from engine.components.motion.gripper import Grabbed
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
 from tests.unit.runtime.models.builtin.support import Bench

@@ -8,13 +8,13 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from catalogue.chips.common.device import I2cAttributes, parse_address
+from engine.registry import Registry
 from hal.sim.chips.bme280 import Bme280Target
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.chips.pca9685 import Pca9685Target
 from hal.sim.chips.sht3x import Sht3xTarget
 from hal.sim.chips.tmp102 import Tmp102Target
 from nursery_graph.lifecycle import State
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.chips import MODELS
 from schema.errors import ErrorKind, MachineError

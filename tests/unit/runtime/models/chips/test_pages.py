@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.engine.registry import Registry
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.chips import MODELS
 from schema.attributes import decode_attributes

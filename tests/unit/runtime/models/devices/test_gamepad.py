@@ -11,10 +11,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from catalogue.controls import CONTROLS
 from catalogue.devices.gamepad import GamepadConfig
+from engine.components.controls.input_controller import Event, InputController, Subscription
 from hal.errors import Fault, HalError
 from hal.ports.controls import ControlChange, ControlsIdentity
 from hal.sim.controls import SimGamepad
-from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.models.listeners import BUFFER
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

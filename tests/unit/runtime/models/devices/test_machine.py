@@ -8,14 +8,14 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from engine.components.controls.input_controller import InputController
+from engine.components.sensing.movement_sensor import MovementSensor
+from engine.components.sensing.sensor import Sensor
 from hal.nmea import sentence
 from hal.ports.controls import ControlsIdentity
 from hal.ports.serial import SerialIdentity
 from hal.sim import World
 from hal.sim.hardware import SimHardware
-from runtime.engine.components.controls.input_controller import InputController
-from runtime.engine.components.sensing.movement_sensor import MovementSensor
-from runtime.engine.components.sensing.sensor import Sensor
 from runtime.server.memory import MemoryMachine, open_machine
 
 IDENTITY = {"vendor_id": "0403", "product_id": "6001", "serial_number": "A1"}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
+from engine.components.sensing.movement_sensor import MovementSensor
+from engine.resource import Unsupported
 from hal.nmea import Receiver, checksum, parse, sentence
-from runtime.engine.components.sensing.movement_sensor import MovementSensor
-from runtime.engine.resource import Unsupported
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 

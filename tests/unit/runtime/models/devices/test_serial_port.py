@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from engine.components.generic import Generic
 from hal.errors import Fault, HalError
 from hal.ports.serial import SerialIdentity
 from hal.sim.serial_port import SimSerialPort
-from runtime.engine.components.generic import Generic
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 

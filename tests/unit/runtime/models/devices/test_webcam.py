@@ -11,9 +11,9 @@ from PIL import Image
 from trio.testing import wait_all_tasks_blocked
 
 from catalogue.devices.webcam import WebcamConfig
+from engine.resource import Unsupported
 from hal.errors import Fault, HalError
 from hal.ports.video import VideoSettings
-from runtime.engine.resource import Unsupported
 from runtime.models.devices.webcam import STALL_LIMIT
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from engine.registry import Registry
 from hal.chips.addresses import chips_at
 from hal.inventory.findings import (
     Board,
@@ -18,7 +19,6 @@ from hal.inventory.findings import (
     SerialFinding,
     UsbFinding,
 )
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.discovery.entries import Entry, discovered_entries
 from schema.attributes import decode_attributes

@@ -8,10 +8,10 @@ import trio
 from trio.testing import MockClock
 
 from catalogue.discovery.hardware import HardwareConfig
+from engine.resource import Context
 from hal.sim import World
 from hal.sim.chips.tmp102 import Tmp102Target
 from hal.sim.hardware import SimHardware
-from runtime.engine.resource import Context
 from runtime.models.discovery.hardware import HardwareDiscovery
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, ResourceName

@@ -8,10 +8,10 @@ from typing import Any
 
 import trio
 
+from engine.resource import Extra
 from hal.sim.bench.encoder import SimEncoder
 from hal.sim.bench.motor import MotorPins, SimMotor
 from hal.sim.gpio.wiring import Pin
-from runtime.engine.resource import Extra
 from runtime.models.fake.controls.board import FakeBoard
 from tests.unit.runtime.models.builtin.support import Bench
 

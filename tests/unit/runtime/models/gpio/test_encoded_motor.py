@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine.components.motion.motor import MotorProperties, Powered
 from hal.errors import Fault, HalError
 from hal.sim.bench.encoder import SimEncoder
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.motion.motor import MotorProperties, Powered
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 from tests.unit.runtime.models.gpio.support import TICKS, Both, board, is_off, plant

@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from catalogue.gpio.encoder import IncrementalConfig
+from engine.components.controls.board import Tick
+from engine.components.sensing.encoder import EncoderPosition, EncoderProperties, PositionType
+from engine.resource import Extra, Unsupported
 from hal.errors import HalError
-from runtime.engine.components.controls.board import Tick
-from runtime.engine.components.sensing.encoder import EncoderPosition, EncoderProperties, PositionType
-from runtime.engine.resource import Extra, Unsupported
 from runtime.models.fake.controls.board import FakeBoard
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, MachineError

@@ -11,9 +11,9 @@ from trio.testing import MockClock
 
 from catalogue.gpio.input_controller import GpioInputControllerConfig
 from catalogue.gpio.input_sensor import GpioInputConfig
+from engine.components.controls.input_controller import Event, Subscription
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.controls.input_controller import Event, Subscription
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

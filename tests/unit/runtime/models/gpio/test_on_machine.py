@@ -11,6 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine.components.motion.motor import Motor
+from engine.components.motion.servo import Servo
 from hal.errors import Fault
 from hal.sim import World
 from hal.sim.bench.encoder import SimEncoder
@@ -20,8 +22,6 @@ from hal.sim.faults import FaultPlan
 from hal.sim.gpio.wiring import Pin
 from hal.sim.hardware import SimHardware
 from rpc.api.client import ApiClient
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.motion.servo import Servo
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError
 

@@ -13,9 +13,9 @@ from trio.testing import MockClock
 from catalogue.gpio.relay import RelayConfig
 from catalogue.gpio.servo import GpioServoConfig
 from catalogue.gpio.switch import GpioSwitchConfig
+from engine.components.controls.switch import SwitchPositions
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.controls.switch import SwitchPositions
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

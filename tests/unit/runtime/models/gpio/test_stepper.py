@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from catalogue.gpio.stepper import MAX_STEP_RATE, GpioStepperConfig
+from engine.components.motion.motor import MotorProperties, Powered
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.motion.motor import MotorProperties, Powered
 from runtime.models.fake.controls.board import FakeBoard
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError

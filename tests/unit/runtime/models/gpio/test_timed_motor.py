@@ -9,9 +9,9 @@ import trio
 from trio.testing import MockClock
 
 from catalogue.gpio.motor import GpioMotorConfig
+from engine.components.motion.motor import MotorProperties, Powered
 from hal.errors import Fault, HalError
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.motion.motor import MotorProperties, Powered
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

@@ -11,13 +11,13 @@ import trio
 from trio.testing import MockClock
 
 from catalogue.gpio.wheeled import WheeledConfig
+from engine.components.motion.base import BaseProperties
+from engine.components.sensing.movement_sensor import MovementProperties
+from engine.resource import Unsupported
 from hal.errors import Fault, HalError
 from hal.sim.bench.base import SimBase
 from hal.sim.bench.motor import SimMotor
 from hal.sim.faults import FaultPlan
-from runtime.engine.components.motion.base import BaseProperties
-from runtime.engine.components.sensing.movement_sensor import MovementProperties
-from runtime.engine.resource import Unsupported
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import GeoPoint, Vector3

@@ -11,14 +11,14 @@ import structlog
 import trio
 from trio.testing import MockClock
 
+from engine.components.motion.arm import Arm, MoveOptions
+from engine.components.motion.kinematics import Kinematics
+from engine.components.motion.motor import Motor
+from engine.geometry.chain import SIX_AXIS
+from engine.geometry.sva import kinematics
+from engine.resource import Context, Extra, Resource, Unsupported
 from hal.sim import World
 from hal.sim.hardware import SimHardware
-from runtime.engine.components.motion.arm import Arm, MoveOptions
-from runtime.engine.components.motion.kinematics import Kinematics
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.geometry.chain import SIX_AXIS
-from runtime.engine.geometry.sva import kinematics
-from runtime.engine.resource import Context, Extra, Resource, Unsupported
 from runtime.models.motion_service.mover import MAX_POSITIONS, execute, interpolated, joints_of
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName

@@ -11,8 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.engine.geometry.sva import dump
-from runtime.engine.kinematics.arms import named
+from engine.geometry.sva import dump
+from engine.kinematics.arms import named
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.motion_service.support import (

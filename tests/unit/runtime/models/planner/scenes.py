@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from runtime.engine.geometry.spatial import Transform, about
-from runtime.engine.kinematics import arms
-from runtime.engine.kinematics.mechanism import Flat, flat, mechanism_of
+from engine.geometry.spatial import Transform, about
+from engine.kinematics import arms
+from engine.kinematics.mechanism import Flat, flat, mechanism_of
 from runtime.models.planner.build import arm_solids
 from runtime.models.planner.problem import Problem, Solid
 from runtime.models.planner.scene import Scene

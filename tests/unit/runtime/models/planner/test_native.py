@@ -9,8 +9,8 @@ import time
 import msgspec
 import pytest
 
-from runtime.engine.kinematics import arms
-from runtime.engine.kinematics.mechanism import mechanism_of
+from engine.kinematics import arms
+from engine.kinematics.mechanism import mechanism_of
 from runtime.models.planner.scene import Scene
 from runtime.models.planner.solids import distance
 from runtime.models.planner.solve import plan

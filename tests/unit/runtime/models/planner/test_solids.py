@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.engine.geometry.spatial import Transform, about
-from runtime.engine.kinematics.mechanism import IDENTITY, flat
+from engine.geometry.spatial import Transform, about
+from engine.kinematics.mechanism import IDENTITY, flat
 from runtime.models.planner.problem import Solid
 from runtime.models.planner.solids import distance, placed, reach_of
 from tests.unit.runtime.models.planner.scenes import ball, bar, box, sampled_distance

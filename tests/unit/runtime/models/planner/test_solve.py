@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from runtime.engine.kinematics import arms
-from runtime.engine.kinematics.inverse import error
+from engine.kinematics import arms
+from engine.kinematics.inverse import deviation
 from runtime.models.planner.build import arm_solids, solid_of
 from runtime.models.planner.lines import Line, along, deviation_of
 from runtime.models.planner.problem import Constraints, Problem
@@ -167,10 +167,10 @@ def test_a_line_goes_from_the_start_to_the_goal() -> None:
     mechanism = problem().mechanism
     start, goal = mechanism.output(HOME), mechanism.output([0.4, -1.0, 1.2, -1.5, -1.2, 0.6])
     line = Line(start, goal)
-    assert error(line.at(0.0), start) == pytest.approx((0, 0), abs=1e-6)
-    assert error(line.at(1.0), goal) == pytest.approx((0, 0), abs=1e-6)
-    assert error(line.at(0.5), start)[0] == pytest.approx(line.length / 2)
-    assert error(line.at(0.5), start)[1] == pytest.approx(line.angle / 2)
+    assert deviation(line.at(0.0), start) == pytest.approx((0, 0), abs=1e-6)
+    assert deviation(line.at(1.0), goal) == pytest.approx((0, 0), abs=1e-6)
+    assert deviation(line.at(0.5), start)[0] == pytest.approx(line.length / 2)
+    assert deviation(line.at(0.5), start)[1] == pytest.approx(line.angle / 2)
 
 
 def test_a_path_of_the_search_is_used_only_if_it_is_free() -> None:

@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from runtime.engine.components.generic import Generic
-from runtime.engine.registry import Registry
+from engine.components.generic import Generic
+from engine.registry import Registry
 from runtime.server.memory import open_machine
 from runtime.server.robot.arguments import ITEMS, TEXT, shown_arguments
 from schema.names import Model

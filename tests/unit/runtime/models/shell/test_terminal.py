@@ -12,9 +12,9 @@ import psutil
 import pytest
 import trio
 
+from engine.planning.reconfigure import plan
+from engine.registry import Registry
 from rpc.api.client import ApiClient
-from runtime.engine.planning.reconfigure import plan
-from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.shell.request import DEFAULT_SIZE, ShellRequest, read_request, read_size
 from runtime.models.shell.terminal import SILENCE_LIMIT, TRAILING_OUTPUT_LIMIT, on_pipes

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from PIL import Image as Pillow
 from PIL import ImageDraw
 
-from runtime.engine.components.media.camera import (
+from engine.components.media.camera import (
     Annotations,
     Camera,
     CameraProperties,
@@ -20,8 +20,8 @@ from runtime.engine.components.media.camera import (
     IntrinsicParameters,
     ResponseMetadata,
 )
-from runtime.engine.resource import Attributes, Extra
-from runtime.engine.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel
+from engine.resource import Attributes, Extra
+from engine.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel
 from runtime.models.mlmodels.tensors import tensor
 
 RED, GREEN, BLUE, GREY = (255, 0, 0), (0, 255, 0), (0, 0, 255), (90, 90, 90)

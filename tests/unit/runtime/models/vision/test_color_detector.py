@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from catalogue.vision.color_detector import ColorDetectorConfig
-from runtime.engine.components.media.camera import Image
-from runtime.engine.resource import Unsupported
-from runtime.engine.services.vision import Detection, VisionProperties
+from engine.components.media.camera import Image
+from engine.resource import Unsupported
+from engine.services.vision import Detection, VisionProperties
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

@@ -11,7 +11,7 @@ import pytest
 
 from catalogue.vision.model_output import LAYOUTS
 from catalogue.vision.steps import STEPS
-from runtime.engine.registry import Registry
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.vision.model_output import MAX_BOXES
 from schema.attributes import decode_attributes

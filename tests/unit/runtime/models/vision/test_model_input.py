@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.services.mlmodel import TensorInfo
+from engine.services.mlmodel import TensorInfo
 from runtime.models.mlmodels.tensors import values
 from runtime.models.vision.model_input import GREY, InputShape, Scale, fill, place, shape_of
 from runtime.models.vision.results import Box

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from catalogue.vision.model_output import LAYOUTS
-from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
+from engine.services.mlmodel import FlatTensor, TensorInfo
 from runtime.models.vision.model_output import MAX_BOXES, Reading, Roles, boxes, probabilities, roles_of
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.vision.drawn import floats

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from catalogue.vision.mlmodel import ModelVisionConfig
-from runtime.engine.resource import Unsupported
-from runtime.engine.services.mlmodel import FlatTensor, Metadata, TensorInfo
-from runtime.engine.services.vision import Classification
+from engine.resource import Unsupported
+from engine.services.mlmodel import FlatTensor, Metadata, TensorInfo
+from engine.services.vision import Classification
 from runtime.models.mlmodels.tensors import values
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ErrorKind, MachineError

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.services.mlmodel import FlatTensor, FlatTensors, LabelType
+from engine.services.mlmodel import FlatTensor, FlatTensors, LabelType
 from runtime.models.mlmodels.tensors import TYPES, tensor, values
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.services.vision import Classification
+from engine.services.vision import Classification
 from runtime.models.vision.results import Box, ConfidenceFilter, detection, most_likely, overlap, without_duplicates
 
 sides = st.floats(-0.5, 1.5)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from catalogue.vision.steps import Crop, Identity, Resize, Rotate, Step, step
-from runtime.engine.components.media.camera import Annotations, BoundingBox, Classification, IntrinsicParameters
+from engine.components.media.camera import Annotations, BoundingBox, ImageClassification, IntrinsicParameters
 from runtime.models.vision.steps import moved_annotations, moved_lens
 from tests.unit.runtime.models.vision.drawn import RED, picture
 
@@ -70,7 +70,7 @@ def test_quarter_turns_are_exact_and_counter_clockwise() -> None:
 def test_known_boxes_move_and_are_cut_off() -> None:
     present = Annotations(
         (BoundingBox("1", "in", 0.25, 0.5, 0.5, 0.75, 0.9), BoundingBox("2", "out", 0.9, 0.9, 1.0, 1.0)),
-        (Classification("3", "all", 0.5),),
+        (ImageClassification("3", "all", 0.5),),
     )
     cropped = moved_annotations(present, Crop(0, 0, 60, 60), (120, 80))
     (box,) = cropped.bboxes

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.services.mlmodel import FlatTensor, FlatTensors, MLModel
 from rpc.api.client import methods_for
 from rpc.api.convert.decode import message_reader
 from rpc.api.convert.encode import message_fill
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import Hint
-from runtime.engine.services.mlmodel import FlatTensor, FlatTensors, MLModel
 from runtime.models.mlmodels.tensors import TYPES, data_type_of, tensor, values
 from schema.errors import ErrorKind, MachineError
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from catalogue.vision.transform import TransformConfig
-from runtime.engine.components.media.camera import Annotations, BoundingBox, Image, IntrinsicParameters
-from runtime.engine.resource import Unsupported
-from runtime.engine.services.mlmodel import Metadata, TensorInfo
-from runtime.engine.services.vision import Detection, Vision
+from engine.components.media.camera import Annotations, BoundingBox, Image, IntrinsicParameters
+from engine.resource import Unsupported
+from engine.services.mlmodel import Metadata, TensorInfo
+from engine.services.vision import Detection, Vision
 from runtime.models.vision.overlay import COLORS, color_of
 from runtime.server.memory import open_machine
 from schema.attributes import decode_attributes

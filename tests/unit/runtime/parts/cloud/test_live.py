@@ -14,10 +14,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Extra
-from runtime.engine.views.readings import Reading
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Extra
+from engine.views.readings import Reading
 from runtime.parts.cloud.live import MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, bounded, send_snapshots, snapshot
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.pages.view import MachineSource

@@ -16,11 +16,11 @@ import pytest
 import trio
 
 from cloud.domain.certificates.issue import Pair, new_leaf, new_root
+from engine.options import Options
 from rpc.call import ServerCore
 from rpc.network.listeners import open_listeners
 from rpc.network.tls import InMemoryTls, TlsError
 from rpc.server.port import serve
-from runtime.engine.options import Options
 from runtime.parts.cloud.link import open_link, reached_at
 from runtime.server.port.serving import bind_address, server_tls
 from schema.document.cloud import Cloud

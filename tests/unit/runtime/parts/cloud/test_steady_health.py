@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.views.health import Health, health_of
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.views.health import Health, health_of
 from runtime.parts.cloud.link import _state
 from runtime.parts.cloud.live import _Since, snapshot
 from runtime.server.memory import MemoryMachine, open_machine

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import trio
 
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Attributes, Extra, Started, Value
 from rpc.api.convert import values
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Extra, Started, Value
 from runtime.models import BUILTIN
 from runtime.parts.data.files.disk import InlineDisk
 from runtime.parts.data.files.read import Content, capture_files, read_capture_file

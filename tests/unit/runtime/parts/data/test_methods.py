@@ -13,14 +13,14 @@ import trio
 from PIL import Image
 from trio.testing import MockClock
 
+from engine.components.media.camera import Annotations, BoundingBox, Images, PointCloud
+from engine.components.media.camera import Image as CameraImage
+from engine.components.media.camera import ImageClassification as Label
+from engine.components.media.image_format import mime_type
+from engine.components.motion.motor import Powered
+from engine.components.sensing.encoder import EncoderPosition, PositionType
+from engine.services.vision import CaptureAll, Classification, Detection
 from rpc.api.convert import values
-from runtime.engine.components.media.camera import Annotations, BoundingBox, Images, PointCloud
-from runtime.engine.components.media.camera import Classification as Label
-from runtime.engine.components.media.camera import Image as CameraImage
-from runtime.engine.components.media.image_format import mime_type
-from runtime.engine.components.motion.motor import Powered
-from runtime.engine.components.sensing.encoder import EncoderPosition, PositionType
-from runtime.engine.services.vision import CaptureAll, Classification, Detection
 from runtime.parts.data.files.encode import Record, Times, encoder, plain
 from runtime.parts.data.files.frames import frames
 from runtime.parts.data.methods import _METHODS, find, methods_of
@@ -259,7 +259,7 @@ def test_an_unknown_method_names_near_ones(api: str, name: str, near: str) -> No
 
 
 def test_every_method_of_the_table_exists() -> None:
-    from runtime.engine.apis import base_of
+    from engine.apis import base_of
 
     for text, methods in _METHODS.items():
         api = API.parse(text)

@@ -12,8 +12,8 @@ import trio
 from trio.testing import MockClock
 
 from catalogue.data.manager import DataManagerConfig
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Extra, Value
 from runtime.parts.data.capture.control import Override, overridden, parse_overrides
 from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
 from schema.attributes import decode_attributes as decode_attributes

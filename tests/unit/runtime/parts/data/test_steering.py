@@ -14,8 +14,8 @@ import structlog
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Extra, Value
 from runtime.parts.data.capture.collector import CLOSE_LIMIT
 from runtime.parts.data.files import backlog as backlogs
 from runtime.parts.data.files.backlog import Backlog

@@ -13,10 +13,10 @@ import trio
 from grpclib.const import Status
 from trio.testing import MockClock
 
+from engine.components.sensing.sensor import Sensor
+from engine.resource import Extra, Value
+from engine.services.data_manager import MimeType
 from nursery_graph import State
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.resource import Extra, Value
-from runtime.engine.services.data_manager import MimeType
 from runtime.parts.data.files.store import CHECK_INTERVAL
 from runtime.parts.data.sync.upload import UNARY
 from schema.errors import ErrorKind, MachineError

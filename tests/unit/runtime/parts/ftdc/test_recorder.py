@@ -14,8 +14,8 @@ import structlog.testing
 import trio
 import trio.testing
 
-from runtime.engine.metrics.history import History
-from runtime.engine.part import PartContext
+from engine.metrics.history import History
+from engine.part import PartContext
 from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNC_INTERVAL, WAITING, Diary, Recorder, folder_of
 from schema.document.machine import MachineDocument
 from support.files.file_ring import SMALL, FileRing

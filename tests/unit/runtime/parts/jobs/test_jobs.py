@@ -12,9 +12,9 @@ import trio
 from trio.testing import MockClock
 
 from command.machine.facts import jobs_of, more_of, standing
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Extra
+from engine.components.sensing.sensor import Sensor
+from engine.registry import Registry
+from engine.resource import Extra
 from runtime.parts.jobs import nodes
 from runtime.parts.jobs.clock import VirtualClock
 from runtime.parts.jobs.job import RECORDED_RUNS, History, JobRunner

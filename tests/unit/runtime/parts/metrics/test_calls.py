@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.engine.calls.counts import UNKNOWN, Counts
-from runtime.engine.metrics.sample import CUMULATIVE
+from engine.calls.counts import UNKNOWN, Counts
+from engine.metrics.sample import CUMULATIVE
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError
 from telemetry.metrics.spans import Span

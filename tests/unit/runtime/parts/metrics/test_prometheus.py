@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from engine.calls.counts import Counts
 from rpc.access.auth import Authenticator, Credential
 from rpc.access.credential_types import API_KEY
 from rpc.access.guard import Guard
-from runtime.engine.calls.counts import Counts
 from runtime.server.memory import open_machine
 from runtime.server.pages.app import app
 from telemetry.metrics.exposition import MAX_SAMPLES, Family, expose

@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from runtime.engine.options import Options
+from engine.options import Options
 from runtime.parts.modules.manager import Modules
 from runtime.parts.modules.memory import Behaviour, MemoryProcess, MemoryProcesses
 from runtime.server.memory import MemoryMachine, open_machine

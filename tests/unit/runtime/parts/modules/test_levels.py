@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.engine.options import Options
+from engine.options import Options
 from tests.unit.runtime.parts.modules.support import entry, machine, process_of, ready, sensor, until
 
 ERROR = {"log_configuration": {"level": "error"}}

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.engine.home_folder import VARIABLE as HOME_VARIABLE
-from runtime.engine.planning.node_names import package_node
-from runtime.engine.views.status import DownloadStatus
+from engine.home_folder import VARIABLE as HOME_VARIABLE
+from engine.planning.node_names import package_node
+from engine.views.status import DownloadStatus
 from runtime.parts.cloud.live import snapshot
 from runtime.parts.packages.part import Packages
 from runtime.programs import store

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 import structlog.testing
 
-from runtime.engine.part import PartContext
+from engine.part import PartContext
 from runtime.parts.netcheck.background import REPEATED, NetworkChecks
 from runtime.parts.netcheck.checks import gateway
 from runtime.parts.netcheck.command import cloud_host, report

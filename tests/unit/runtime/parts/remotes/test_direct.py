@@ -12,11 +12,19 @@ import pytest
 import trio
 import trustme
 
+from engine.calls.introduction import (
+    CLOUD,
+    INTRODUCTION_KEY,
+    Introduction,
+    parse_introduction,
+    reachable,
+    requests_introduction,
+    this_computer,
+)
 from rpc.access.auth import Authenticator, Credential
 from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.api.server.target import CallInfo
 from rpc.carrier import Identity, Peer
-from runtime.engine.calls.introduction import CLOUD, KEY, Introduction, is_requested, parse, reachable, this_computer
 from runtime.parts.remotes.direct import dial_direct
 from tests.loopback import free_port, listening
 
@@ -83,23 +91,23 @@ async def test_addresses_without_the_machine(answers: bool) -> None:
 )
 def test_addresses_that_are_tried(addresses: list[str], usable: list[str]) -> None:
     text = msgspec.json.encode({"addresses": addresses, "certificate": "00", "token": "t", "computer": "another"})
-    parsed = parse(text.decode())
+    parsed = parse_introduction(text.decode())
     assert (list(parsed.addresses) if parsed is not None else []) == usable
 
 
 def test_loopback_is_tried_on_the_same_computer() -> None:
     offered = Introduction(addresses=("127.0.0.1:1",), certificate="", token="t", computer=this_computer())
-    assert parse(msgspec.json.encode(offered).decode()) == offered
+    assert parse_introduction(msgspec.json.encode(offered).decode()) == offered
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", '{"addresses": ["192.0.2.1:1"]}', "\x80", "{" * 10_000])
 def test_invalid_introductions(text: str) -> None:
-    assert parse(text) is None
+    assert parse_introduction(text) is None
 
 
 def test_a_token_cannot_add_headers() -> None:
     offered = Introduction(addresses=("192.0.2.1:1",), certificate="", token="a\r\nb: c")
-    assert parse(msgspec.json.encode(offered).decode()) is None
+    assert parse_introduction(msgspec.json.encode(offered).decode()) is None
     assert "a\r\nb" not in repr(offered)
 
 
@@ -118,9 +126,9 @@ def test_addresses_of_a_port(listening: list[str], expected: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("address", "identity", "key", "introduced"),
     [
-        (CLOUD, Identity("id"), KEY, True),
-        (("192.0.2.1", 1), Identity("id"), KEY, False),  # perhaps a session of a page, which expires
-        (CLOUD, None, KEY, False),
+        (CLOUD, Identity("id"), INTRODUCTION_KEY, True),
+        (("192.0.2.1", 1), Identity("id"), INTRODUCTION_KEY, False),  # perhaps a session of a page, which expires
+        (CLOUD, None, INTRODUCTION_KEY, False),
         (CLOUD, Identity("id"), "another", False),
     ],
 )
@@ -128,7 +136,7 @@ def test_only_callers_through_the_cloud_are_introduced(
     address: tuple[object, ...], identity: Identity | None, key: str, introduced: bool
 ) -> None:
     call = CallInfo(None, "", "get_version", "", False, False, {key: "1"}, identity, Peer(address))
-    assert is_requested(call) is introduced
+    assert requests_introduction(call) is introduced
 
 
 def test_a_token_is_valid_as_long_as_the_key_of_its_caller() -> None:

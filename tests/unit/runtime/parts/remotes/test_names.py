@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.planning.remote_names import MAX_DEPTH, Report, behind, is_usable, name_here, usable_names
+from engine.components.motion.motor import Motor
+from engine.components.sensing.sensor import Sensor
+from engine.planning.remote_names import MAX_DEPTH, RemoteReport, behind, is_usable, name_here, usable_names
 from schema.directory import Directory, aliases_of
 from schema.errors import ConfigError, MachineError
 from schema.names import ResourceName
@@ -62,16 +62,16 @@ def test_own_resources_are_not_taken_over_through_other_machines(chain: str, exp
 
 
 def test_a_machine_that_is_its_own_remote_has_nothing_from_it() -> None:
-    report = Report(frozenset({name(f"{MOTOR}/left")}), machines={"": ME})
+    report = RemoteReport(frozenset({name(f"{MOTOR}/left")}), machines={"": ME})
     assert usable_names(report, (), ME) == set()
 
 
 def test_resources_kept_while_the_remote_is_not_ready() -> None:
     ready, ill, gone, new = (name(f"{MOTOR}/{text}") for text in ("ready", "ill", "gone", "new"))
     before = {ready, ill, gone}
-    report = Report(frozenset({ready}), {ill: "unhealthy: unplugged", new: "configuring"})
+    report = RemoteReport(frozenset({ready}), {ill: "unhealthy: unplugged", new: "configuring"})
     assert usable_names(report, before, ME) == {ready, ill}
-    starting = Report(frozenset({ready}), {ill: "unconfigured"}, starting=True)
+    starting = RemoteReport(frozenset({ready}), {ill: "unconfigured"}, starting=True)
     assert usable_names(starting, before, ME) == {ready, ill, gone}
 
 

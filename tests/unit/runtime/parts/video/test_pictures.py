@@ -7,8 +7,8 @@ import io
 import pytest
 from PIL import Image as Pillow
 
+from engine.components.media.camera import Image, Images
 from rpc.peers.port import VideoFrame
-from runtime.engine.components.media.camera import Image, Images
 from runtime.parts.video.pictures import MAX_SIDE, MIN_SIDE, convert, fitted, notice, size_of, sizes_of
 from runtime.parts.video.source import color_of
 from schema.errors import ErrorKind, MachineError

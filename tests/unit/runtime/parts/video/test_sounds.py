@@ -10,8 +10,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from engine.components.media.audio import AudioInfo, AudioProperties
 from rpc.peers.port import Sound
-from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.parts.video import microphone, retry
 from runtime.parts.video.sounds import MAX_CHUNK, codec_of, sound_of
 from schema.errors import ErrorKind, MachineError

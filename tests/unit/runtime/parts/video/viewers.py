@@ -12,6 +12,11 @@ from typing import Any, ClassVar, cast
 import trio
 from PIL import Image as Pillow
 
+from engine.components.media.audio import AudioInfo, AudioProperties
+from engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
+from engine.components.media.camera import Camera, Image, Images
+from engine.registry import Registry
+from engine.resource import Extra
 from rpc.api.client import ApiClient
 from rpc.call import ServerCore
 from rpc.carrier import Peer
@@ -22,11 +27,6 @@ from rpc.peers.memory import memory_channels
 from rpc.peers.port import Description, PeerConnection, Sound, TrackReport, VideoFrame
 from rpc.peers.signals import decode_description as decode
 from rpc.peers.signals import encode_description as encode
-from runtime.engine.components.media.audio import AudioInfo, AudioProperties
-from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
-from runtime.engine.components.media.camera import Camera, Image, Images
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Extra
 from runtime.models import BUILTIN
 from runtime.parts.video.part import Video
 from runtime.parts.video.streams import Streams

@@ -10,8 +10,8 @@ from typing import Any
 
 import trio
 
-from runtime.engine.views.source import Field, LogEntry, Method, Picture
-from runtime.engine.views.status import (
+from engine.views.source import Field, Method, Picture, ShownEntry
+from engine.views.status import (
     ConfigProblem,
     ConfigStatus,
     MachineState,
@@ -132,11 +132,11 @@ SENSOR_METHODS = (
 
 
 class MachineInMemory:
-    """Implements `runtime.engine.views.source.Source`."""
+    """Implements `engine.views.source.Source`."""
 
     def __init__(self, status: MachineStatus | None = None) -> None:
         self.now = status or rover()
-        self.entries: list[LogEntry] = []
+        self.entries: list[ShownEntry] = []
         self.values: Mapping[str, object] = {"temperature_c": 21.5, "door": {"open": False}, "note": "ok"}
         self.calls: list[tuple[str, str, Mapping[str, str]]] = []
         self.cancelled: list[str] = []
@@ -161,7 +161,7 @@ class MachineInMemory:
         seq = len(self.entries) + 1
         logger = f"rdk.resource_manager.{resource}" if resource else "rdk.config"
         when = START + timedelta(seconds=seq)
-        self.entries.append(LogEntry(seq, when, level, logger, message, resource, fields))
+        self.entries.append(ShownEntry(seq, when, level, logger, message, resource, fields))
         self._wake()
 
     def _wake(self) -> None:
@@ -193,7 +193,7 @@ class MachineInMemory:
             since = self.entries[-1].seq
             yield None
 
-    def logs(self, since: int = 0) -> Sequence[LogEntry]:
+    def logs(self, since: int = 0) -> Sequence[ShownEntry]:
         return self.entries[since:]
 
     def module_server(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from runtime.engine.views.source import LogEntry
+from engine.views.source import ShownEntry
 from runtime.parts.web.logs import AT_ONCE, INVALID, LogQuery
 from runtime.parts.web.pages import build
 from schema.errors import MachineError
@@ -22,8 +22,8 @@ from tests.unit.runtime.parts.web.machine_in_memory import MOTOR, START, Machine
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
-def entry(seq: int = 1, **facts: Any) -> LogEntry:
-    return LogEntry(**{"seq": seq, "time": START, "level": "info", "logger": "rdk.config", "message": "x", **facts})
+def entry(seq: int = 1, **facts: Any) -> ShownEntry:
+    return ShownEntry(**{"seq": seq, "time": START, "level": "info", "logger": "rdk.config", "message": "x", **facts})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def entry(seq: int = 1, **facts: Any) -> LogEntry:
         ({"after": "2026-03-02"}, entry(), False),
     ],
 )
-def test_wishes(query: dict[str, str], item: LogEntry, admitted: bool) -> None:
+def test_wishes(query: dict[str, str], item: ShownEntry, admitted: bool) -> None:
     assert LogQuery.of(query, START).admits(item) is admitted
 
 
@@ -67,7 +67,7 @@ def test_wishes_that_are_not_understood(query: dict[str, str]) -> None:
 class Forgetful(MachineInMemory):
     """Keep only the newest 10 lines."""
 
-    def logs(self, since: int = 0) -> Sequence[LogEntry]:
+    def logs(self, since: int = 0) -> Sequence[ShownEntry]:
         return [entry for entry in self.entries if entry.seq > since][-10:]
 
 

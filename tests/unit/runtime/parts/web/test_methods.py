@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.apis import BASES
+from engine.views.source import Field
 from rpc.api.arguments import parse_arguments
-from runtime.engine.apis import BASES
-from runtime.engine.views.source import Field
 from runtime.parts.web.methods import methods_of
 from schema.names import API
 

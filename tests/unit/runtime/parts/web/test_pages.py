@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from starlette.applications import Starlette
 
-from runtime.engine.views.status import ConfigProblem, ConfigStatus, DownloadStatus, MachineState
+from engine.views.status import ConfigProblem, ConfigStatus, DownloadStatus, MachineState
 from runtime.parts.web.pages import PUBLIC, build
 from support.text.words import dom_id
 from tests.unit.runtime.parts.web.client import HTML, JSON, Browser

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from runtime.engine.registry import Registry
+from engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.dump import comments, resources
 from schema.attributes import decode_attributes

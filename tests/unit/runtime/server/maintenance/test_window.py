@@ -13,11 +13,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from command.machine.facts import machine_of, more_of, standing
 from command.machine.show import machine_state
-from runtime.engine.components.motion.motor import Motor
-from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.planning.maintenance import ANSWER_LIMIT, FACTS_KEY, REASONS_LIMIT, RETRY_INTERVAL
-from runtime.engine.registry import Registry
-from runtime.engine.resource import Attributes, Extra, Started
+from engine.components.motion.motor import Motor
+from engine.components.sensing.sensor import Sensor
+from engine.planning.maintenance import ANSWER_LIMIT, FACTS_KEY, REASONS_LIMIT, RETRY_INTERVAL
+from engine.registry import Registry
+from engine.resource import Attributes, Extra, Started
 from runtime.parts.web.health import is_here, restart_status
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError

@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 from PIL import Image, ImageDraw
 
-from runtime.engine.services.mlmodel import FlatTensors
+from engine.services.mlmodel import FlatTensors
 from runtime.models.mlmodels.onnx_session import OnnxSession
 from runtime.models.mlmodels.tensors import tensor
 from runtime.models.vision.model_output import Reading, boxes, roles_of

@@ -1,0 +1,1 @@
+"""Base classes of the service APIs, one module each: `from engine.services.vision import Vision`."""

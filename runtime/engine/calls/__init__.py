@@ -1,1 +1,0 @@
-"""Calls to resources: dispatch to drivers, operations, sessions and limits."""

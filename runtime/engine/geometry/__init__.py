@@ -1,1 +1,0 @@
-"""Frames, poses and kinematics."""

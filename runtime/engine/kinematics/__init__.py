@@ -1,1 +1,0 @@
-"""Kinematics of arms: file formats, arms by name, Jacobians and inverse kinematics. Pure."""

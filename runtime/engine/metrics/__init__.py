@@ -1,1 +1,0 @@
-"""Metrics of a machine: its process, the network, its calls."""

@@ -1,1 +1,0 @@
-"""Plans the resources that should exist from a document, and explains why one does not."""

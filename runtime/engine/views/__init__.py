@@ -1,1 +1,0 @@
-"""Plain data that a machine shows: its status, and data for pages and RobotService."""
