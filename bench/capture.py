@@ -28,8 +28,8 @@ from engine.components.sensing.sensor import Sensor
 from engine.registry import Registry
 from engine.resource import Extra, Value
 from hal.linux.hardware import LinuxHardware
+from models import BUILTIN
 from rpc.api import messages
-from runtime.models import BUILTIN
 from runtime.parts.data.files.read import capture_files, read_capture_file
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.names import API, Model

@@ -31,8 +31,8 @@ from hal.linux.timer import ticks
 from hal.ports.digital import Line, OutputSettings
 from hal.ports.ticks import Ticks
 from hal.sim.bench.world import World
-from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.hardware import SimHardware
+from models.chips.lm75.simulation import Lm75Target
 
 SETTLE = 1.0  # seconds before the measurement, after the start of the server
 

@@ -22,7 +22,7 @@ from hal.linux.hardware import LinuxHardware
 from hal.linux.i2c.adapters import find_adapter
 from hal.linux.i2c.bus import FUNC_I2C, I2C_FUNCS, I2cBuses
 from hal.ports.i2c import I2cBus
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.memory import open_machine
 from schema.names import Model
 

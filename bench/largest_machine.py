@@ -23,10 +23,10 @@ from engine.components.media.camera import Camera, Image, Images
 from engine.components.sensing.sensor import Sensor
 from engine.registry import Registry
 from engine.resource import Extra
+from models import BUILTIN
 from rpc.api import messages
 from rpc.api.gateway import MAX_BODY, MAX_REPLY
 from rpc.limits import MIB
-from runtime.models import BUILTIN
 from runtime.server.memory import open_machine
 from runtime.server.port.serving import Listening
 from schema.document.network import Network

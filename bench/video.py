@@ -29,6 +29,7 @@ from bench.peers import Watch, add_interfaces
 from engine.components.media.camera import Camera, Image, Images
 from engine.registry import Registry
 from engine.resource import Extra
+from models import BUILTIN
 from rpc.api.client import ApiClient
 from rpc.call import ServerCore
 from rpc.carrier import Peer
@@ -36,7 +37,6 @@ from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
 from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import PeerConnection
-from runtime.models import BUILTIN
 from runtime.parts.video.part import Video
 from runtime.server.memory import open_machine
 from schema.names import API, Model

@@ -11,10 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from catalogue.check import check as check_document
-from catalogue.models import Models
 from engine import Registry
-from runtime.models import BUILTIN
+from models import BUILTIN, Models, check_document
 from schema import ConfigError, fill_placeholders
 from schema.decoding import join
 from schema.document import MachineDocument

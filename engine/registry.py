@@ -11,10 +11,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from catalogue.unknown import UnknownModel as UnknownModel
-from catalogue.unknown import unknown
 from engine.resource import Attributes, Resource
-from schema import API, ErrorKind, MachineError, Model
+from rpc.api import APIS
+from schema import API, ErrorKind, MachineError, Model, UnknownModel, unknown_model
 
 ENTRY_POINTS: Final = "machine.models"
 """Entry-point group for installed packages; each value is `module:Class`, a driver with the decorator `model`."""
@@ -80,7 +79,7 @@ class Registry:
             try:
                 cls = _imported(path)
                 if cls.MODEL is None:
-                    raise MachineError(f"{path} has no model", remedy="decorate it with engine.resource.model")
+                    raise MachineError(f"{path} has no model", remedy="decorate it with engine.model")
                 self.add(cls.API, cls.MODEL, cls)
             except MachineError as error:
                 self._broken.append(str(error))
@@ -99,7 +98,7 @@ class Registry:
 
     def _unknown(self, api: API, model: Model) -> UnknownModel:
         """Return the error for an unknown pair; it lists broken drivers, because the missing one may be among them."""
-        error = unknown(api, model, self.pairs())
+        error = unknown_model(api, model, self.pairs(), APIS)
         broken = [f"an installed driver is broken: {reason}" for reason in self._broken]
         return UnknownModel(error.message, remedy="; ".join([error.remedy, *broken])) if broken else error
 

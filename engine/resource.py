@@ -8,7 +8,7 @@ dependencies are still running, and no method call is in progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
@@ -94,7 +94,8 @@ class Resource:
     API: ClassVar[API]
     Config: ClassVar[type[Attributes]] = Attributes
     NEEDS_TRUST: ClassVar[bool] = False  # runs programs that the configuration names; rejected with -untrusted-env
-    MODEL: ClassVar[Model | None] = None  # set by `model`; built-in models are named in a table instead
+    MODEL: ClassVar[Model | None] = None  # set by `model`
+    OTHER_MODELS: ClassVar[Sequence[Model]] = ()  # of the same model, set by `model`
 
     def __init__(self, context: Context) -> None:
         self.name = context.name
@@ -148,15 +149,16 @@ class Resource:
         return {}
 
 
-def model(triple: str) -> Callable[[type[ResourceT]], type[ResourceT]]:
+def model(triple: str, *other_names: str) -> Callable[[type[ResourceT]], type[ResourceT]]:
     """Class decorator that names the model that a driver implements, such as `acme:demo:thermometer`.
 
-    Raises ConfigError if `triple` is not a valid model.
+    Documents may use `other_names` for the same model; only those of built-in models are registered. Raises ConfigError
+    if a name is not a valid model.
     """
-    parsed = Model.parse(triple)
+    parsed, others = Model.parse(triple), tuple(map(Model.parse, other_names))
 
     def set_model(cls: type[ResourceT]) -> type[ResourceT]:
-        cls.MODEL = parsed
+        cls.MODEL, cls.OTHER_MODELS = parsed, others
         return cls
 
     return set_model

@@ -12,13 +12,13 @@ import trio
 
 from engine import Registry, Resource, installed_models
 from hal.sim import SimHardware, World
+from models import BUILTIN
 from rig.artefacts import LogSink
 from rig.faults import Bench, Context, SimBench
 from rig.outputs import Outputs, WatchedLinux, WatchedSim
 from rig.plant import LocalPlant, PlantLink
 from rig.setup import Backend, Setup
 from rpc.api import ApiClient
-from runtime.models import BUILTIN
 from runtime.server import Machine, MemoryMachine, open_machine
 from schema import ErrorKind, MachineError
 from telemetry.logs import configure_logs

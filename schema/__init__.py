@@ -5,19 +5,21 @@ Public, in the order in which to read them:
 * `doors` (module): Public names of a package, which are loaded when they are first used (PEP 562)
 * `durations`: Parsing and formatting of durations such as `10s`, `1h30m` and `250ms`
 * `errors`: Base classes of all errors that are shown to users
-* `geometry`: Positions, directions and shapes of the resource APIs
+* `hardware`: Which device an entry means, and its settings: values that configurations and the ports of hal share
 * `numbers`: Restoration of whole numbers, which the protocol transmits as doubles
 * `secrets`: Detection of secret values by their keys, and masking of secrets in documents and texts
+* `space.geometry`: Positions, directions and shapes of the resource APIs
 * `versions`: Semantic versions with their precedence
 * `attributes`: Attributes of drivers: decoding of a free-form object to a driver's typed class, and its JSON Schema
 * `diff`: Difference of two machine documents as text that is safe to log: for secrets it says only that they changed
 * `names`: Parsing and formatting of API triples, model triples and resource names
-* `orientation`: Conversion of the orientation forms of documents to the form of poses: a direction and an angle about
-  it
+* `space.orientation`: Conversion of the orientation forms of documents to the form of poses: a direction and an angle
+  about it
 * `substitution`: Expansion of environment variables in the text of documents, and of placeholders in attributes and
   modules
 * `directory`: Resolution of short resource names to full names
-* `frames`: Decoding of component frames: pose and shape of a component relative to its parent
+* `missing_models`: The error for an unknown model: misspelled, or not implemented
+* `space.frames`: Decoding of component frames: pose and shape of a component relative to its parent
 """
 
 from __future__ import annotations
@@ -42,18 +44,17 @@ if TYPE_CHECKING:
     from schema.errors import ConfigErrors as ConfigErrors
     from schema.errors import ErrorKind as ErrorKind
     from schema.errors import MachineError as MachineError
-    from schema.frames import WORLD as WORLD
-    from schema.frames import Frame as Frame
-    from schema.frames import decode_frame as decode_frame
-    from schema.geometry import Capsule as Capsule
-    from schema.geometry import Geometry as Geometry
-    from schema.geometry import GeoPoint as GeoPoint
-    from schema.geometry import Orientation as Orientation
-    from schema.geometry import Pose as Pose
-    from schema.geometry import PoseInFrame as PoseInFrame
-    from schema.geometry import RectangularPrism as RectangularPrism
-    from schema.geometry import Sphere as Sphere
-    from schema.geometry import Vector3 as Vector3
+    from schema.hardware import Bias as Bias
+    from schema.hardware import ControlsIdentity as ControlsIdentity
+    from schema.hardware import Parity as Parity
+    from schema.hardware import PixelFormat as PixelFormat
+    from schema.hardware import SerialIdentity as SerialIdentity
+    from schema.hardware import SerialSettings as SerialSettings
+    from schema.hardware import UsbIdentity as UsbIdentity
+    from schema.hardware import VideoSettings as VideoSettings
+    from schema.missing_models import NOT_BUILT as NOT_BUILT
+    from schema.missing_models import UnknownModel as UnknownModel
+    from schema.missing_models import unknown_model as unknown_model
     from schema.names import API as API
     from schema.names import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
     from schema.names import INTERNAL_NAMESPACE as INTERNAL_NAMESPACE
@@ -62,10 +63,6 @@ if TYPE_CHECKING:
     from schema.names import check_name as check_name
     from schema.names import composed as composed
     from schema.numbers import whole_numbers as whole_numbers
-    from schema.orientation import FORMS as FORMS
-    from schema.orientation import Quaternion as Quaternion
-    from schema.orientation import to_orientation as to_orientation
-    from schema.orientation import to_quaternion as to_quaternion
     from schema.secrets import MASK as MASK
     from schema.secrets import PLAIN as PLAIN
     from schema.secrets import Masker as Masker
@@ -75,6 +72,22 @@ if TYPE_CHECKING:
     from schema.secrets import masks_in as masks_in
     from schema.secrets import origin_of as origin_of
     from schema.secrets import shortened as shortened
+    from schema.space.frames import WORLD as WORLD
+    from schema.space.frames import Frame as Frame
+    from schema.space.frames import decode_frame as decode_frame
+    from schema.space.geometry import Capsule as Capsule
+    from schema.space.geometry import Geometry as Geometry
+    from schema.space.geometry import GeoPoint as GeoPoint
+    from schema.space.geometry import Orientation as Orientation
+    from schema.space.geometry import Pose as Pose
+    from schema.space.geometry import PoseInFrame as PoseInFrame
+    from schema.space.geometry import RectangularPrism as RectangularPrism
+    from schema.space.geometry import Sphere as Sphere
+    from schema.space.geometry import Vector3 as Vector3
+    from schema.space.orientation import FORMS as FORMS
+    from schema.space.orientation import Quaternion as Quaternion
+    from schema.space.orientation import to_orientation as to_orientation
+    from schema.space.orientation import to_quaternion as to_quaternion
     from schema.substitution import fill_placeholders as fill_placeholders
     from schema.substitution import has_placeholder as has_placeholder
     from schema.substitution import substitute as substitute
@@ -89,16 +102,15 @@ else:
         {
             "durations": ["format_duration", "parse_duration"],
             "errors": ["ConfigError", "ConfigErrors", "ErrorKind", "MachineError"],
-            "geometry": [
-                "Capsule",
-                "GeoPoint",
-                "Geometry",
-                "Orientation",
-                "Pose",
-                "PoseInFrame",
-                "RectangularPrism",
-                "Sphere",
-                "Vector3",
+            "hardware": [
+                "Bias",
+                "ControlsIdentity",
+                "Parity",
+                "PixelFormat",
+                "SerialIdentity",
+                "SerialSettings",
+                "UsbIdentity",
+                "VideoSettings",
             ],
             "numbers": ["whole_numbers"],
             "secrets": [
@@ -112,6 +124,17 @@ else:
                 "origin_of",
                 "shortened",
             ],
+            "space.geometry": [
+                "Capsule",
+                "GeoPoint",
+                "Geometry",
+                "Orientation",
+                "Pose",
+                "PoseInFrame",
+                "RectangularPrism",
+                "Sphere",
+                "Vector3",
+            ],
             "versions": ["SemanticVersion", "VersionForm", "version_form"],
             "attributes": ["Attributes", "decode_attributes", "json_schema"],
             "diff": ["Difference", "difference", "difference_lines", "fragments_difference"],
@@ -124,10 +147,11 @@ else:
                 "check_name",
                 "composed",
             ],
-            "orientation": ["FORMS", "Quaternion", "to_orientation", "to_quaternion"],
+            "space.orientation": ["FORMS", "Quaternion", "to_orientation", "to_quaternion"],
             "substitution": ["fill_placeholders", "has_placeholder", "substitute"],
             "directory": ["Directory", "NotConfigured", "aliases_of"],
-            "frames": ["WORLD", "Frame", "decode_frame"],
+            "missing_models": ["NOT_BUILT", "UnknownModel", "unknown_model"],
+            "space.frames": ["WORLD", "Frame", "decode_frame"],
         },
         modules=["doors"],
     )

@@ -42,8 +42,8 @@ PROGRAMS: Final = (
 )  # fmt: skip
 """Modules that are run; they are not imported before."""
 PACKAGES: Final = (
-    "cloud.server", "cloud.web", "cloud.services", "cloud.commands", "command", "runtime.server", "runtime.models",
-    "runtime.parts", "engine",
+    "cloud.server", "cloud.web", "cloud.services", "cloud.commands", "command", "runtime.server", "runtime.parts",
+    "engine", "models",
 )  # fmt: skip
 """Packages of which every module is imported; none of them starts a thread, which a fork would lose."""
 SCRIPTS: Final = {

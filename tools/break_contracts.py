@@ -37,7 +37,7 @@ FORBIDDEN: Final = {
     "trainers": ("training.engine.reasons", "training.trainers.head"),
     "circles": ("schema.errors", "schema.names"),
     "agent": ("agent.layout", "agent.update.record"),
-    "runtime": ("engine.options", "runtime.models.drive"),
+    "runtime": ("runtime.programs.command", "runtime.parts.mdns.names"),
     "parts": ("runtime.parts.ftdc.recorder", "runtime.parts.mdns.names"),
     "runtime-circles": ("command.groups", "command.cli"),
 }

@@ -10,13 +10,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from tools.check_layout import module_of, sources
 from tools.gen_doors import Door, doors
-
-PENDING: Final = ("catalogue", "hal.chips", "runtime.models")
-"""Packages that become one folder for each model; until then, each of their modules is public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,6 @@ def breaches(path: str, text: str, world: World) -> Iterator[str]:
 def _refusal(module: str, name: str, world: World) -> str:
     """Return what to do instead of importing a name from a module; empty if this is allowed."""
     whole = f"{module}.{name}"
-    if any(f"{whole}.".startswith(f"{package}.") for package in PENDING):
-        return ""
     if {whole, module} & world.public_modules:
         return ""
     if module in world.doors:

@@ -14,7 +14,7 @@ from typing import Final
 
 PACKAGES: Final = (
     *("schema", "nursery_graph", "telemetry", "support", "hal", "rpc", "uplink", "netmgr", "triggers", "training"),
-    *("engine", "catalogue", "runtime", "rig", "agent", "cloud", "command"),
+    *("engine", "models", "runtime", "rig", "agent", "cloud", "command"),
 )
 HARMLESS: Final = frozenset({"TooSlowError"})
 CATCHING: Final = frozenset({"BaseException", "BaseExceptionGroup", "ExceptionGroup", "Exception"})

@@ -27,7 +27,7 @@ PACKAGES = [
     "triggers",
     "training",
     "engine",
-    "catalogue",
+    "models",
     "runtime",
     "rig",
     "agent",

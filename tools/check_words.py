@@ -17,7 +17,7 @@ WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
 FINISHED = (
-    "agent/", "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
+    "agent/", "bench/", "command/", "engine/", "examples/", "models/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/", "support/", "telemetry/", "uplink/",
     "tests/e2e/", "tests/fuzz/", "tests/netns/", "tests/sim/", "tests/unit/",
     "web/", "docs/", "changes/", "README.md", "CONTRIBUTING.md",

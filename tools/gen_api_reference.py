@@ -115,7 +115,7 @@ def _classes(base: type, methods: list[str]) -> Iterator[type]:
         if (
             not isinstance(hint, type)
             or hint in found_classes
-            or not hint.__module__.startswith(("runtime.", "schema.geometry"))
+            or not hint.__module__.startswith(("runtime.", "schema.space.geometry"))
         ):
             return
         found_classes[hint] = None

@@ -1,4 +1,4 @@
-"""Write catalogue/models.json: the built-in models with their attributes, and the document's other sections."""
+"""Write models/models.json: the built-in models with their attributes, and the document's other sections."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from engine.registry import Registry
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.dump import resources
 from schema.attributes import json_schema
 from schema.document.log import LogConfiguration
 from schema.document.machine import MachineDocument
 from schema.document.resources import ServiceConfig
 from schema.document.section import Section
-from schema.names import API, Model
 from tools import gen_config_reference
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "catalogue" / "models.json"
+PAGE = ROOT / "models" / "models.json"
 LEFT_OUT = "cloud"  # the key of the machine's identity, which the cloud does not store
 INNER = (ServiceConfig, LogConfiguration)  # in entries of components and services
 DURATION = 'such as "10s" or "1h30m"'
@@ -28,17 +27,9 @@ def page() -> str:
     """Return the text of the file."""
     content = {
         "document": document(),
-        "models": [
-            {**_durations(resource), "attributes": _class_of(resource)} for resource in resources(Registry(BUILTIN))
-        ],
+        "models": [_durations(resource) for resource in resources(Registry(BUILTIN))],
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace('{"api"', '\n{"api"') + "\n"
-
-
-def _class_of(entry: dict[str, Any]) -> str:
-    """Return the class of a model's attributes as `module:class`."""
-    config = Registry(BUILTIN).config(API.parse(entry["api"]), Model.parse(entry["model"]))
-    return f"{config.__module__}:{config.__qualname__}"
 
 
 def document() -> dict[str, Any]:

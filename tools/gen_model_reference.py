@@ -24,7 +24,7 @@ machine: for example, the encoder counts when the motor turns.
 
 def page() -> str:
     """Return the text of the page."""
-    from runtime.models import BUILTIN
+    from models import BUILTIN
 
     parts = [HEAD]
     heading = ""
@@ -47,7 +47,17 @@ def _model(model: str, cls: Any) -> str:
     else:
         lines += ["", "No attributes."]
     lines += _other_keys(cls.Config)
+    lines += _page(cls)
     return "\n".join(lines) + "\n"
+
+
+def _page(cls: type) -> list[str]:
+    """Return the text of `page.md` in the folder of the model, without the rows of tables on other pages."""
+    path = Path(inspect.getfile(cls)).with_name("page.md")
+    if not path.exists():
+        return []
+    text = "\n".join(line for line in path.read_text("utf-8").splitlines() if not line.startswith("|"))
+    return ["", text.strip()]
 
 
 def _other_keys(config: Any) -> list[str]:

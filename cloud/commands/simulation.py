@@ -44,7 +44,7 @@ FIRST: Final = 10**15
 LINES: Final = (
     ("info", "engine", "started"),
     ("info", "agent.update", "the version is current"),
-    ("warn", "runtime.models.camera", "no picture within 5 s: trying again"),
+    ("warn", "models.camera", "no picture within 5 s: trying again"),
     ("error", "engine", "the resource drive failed: no answer from the bus; the next attempt is in 8 s"),
     ("debug", "netmgr.wifi", "the signal is weak"),
 )

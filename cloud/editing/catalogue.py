@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from catalogue.models import described
 from cloud.documents.paths import index_of
 from cloud.editing.sections import NAMED, SECTIONS
+from models import described
 from schema import API, ConfigError, Model
 
 Schema = Mapping[str, Any]

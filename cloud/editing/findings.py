@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from catalogue.check import check, in_cloud
-from catalogue.models import builtin
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
 from cloud.editing.tree import Lines, Node, read, span_of
+from models import builtin_models, check_document, in_cloud
 from schema import ConfigError
 from schema.decoding import JSONSyntaxError, join
 from schema.document import CLOUD_KEYS, decode_document
@@ -45,7 +44,7 @@ def findings(text: str, context: EditingContext, *, partial: bool = False) -> tu
     if root is None or root.kind != "object":
         return tuple(Finding(ERROR, "", _message_of(problem), 1, 1, 0, len(text)) for problem in decoded.problems)
     document = root.value
-    checked = check(decoded, builtin(), in_cloud(document, context.resources, partial=partial))
+    checked = check_document(decoded, builtin_models(), in_cloud(document, context.resources, partial=partial))
     problems = [
         *((ERROR, problem) for problem in checked.problems),
         *((WARNING, problem) for problem in checked.warnings if problem.path.partition(".")[0] not in CLOUD_KEYS),

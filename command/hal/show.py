@@ -13,6 +13,7 @@ import msgspec
 from command.interrupts import run_until_interrupted
 from hal.inventory import Inventory, Problem, find_board, hardware_problems, take_inventory
 from hal.linux import LinuxHardware
+from models.chips import chips_at
 from schema import MachineError
 from support.text import terminal
 
@@ -47,7 +48,7 @@ def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, .
     hardware = LinuxHardware()
 
     async def main() -> tuple[Inventory, tuple[Problem, ...]]:
-        result = await take_inventory(hardware, scan=scan, root=root)
+        result = await take_inventory(hardware, scan=scan, root=root, chips_at=chips_at)
         return result, hardware_problems(result, find_board(root=root), root=root)
 
     try:
@@ -57,8 +58,8 @@ def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, .
 
 
 def _config(hardware: Inventory) -> None:
-    from runtime.models import BUILTIN
-    from runtime.models.discovery.entries import discovered_entries
+    from models import BUILTIN
+    from models.discovery import discovered_entries
 
     candidates = discovered_entries(hardware, BUILTIN)
     components = [entry.document() for entry in candidates if not entry.alternative]

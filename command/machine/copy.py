@@ -13,8 +13,7 @@ import trio
 
 from command.machine.shell import API, service_of
 from engine import CopyMessage, CopySource, FileData, ShellService
-from runtime.models.shell.receive import files_to
-from runtime.models.shell.send import files_from
+from models.shell import files_from, files_to
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient

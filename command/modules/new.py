@@ -29,6 +29,8 @@ _TAKEN: Final = frozenset(
     {
         "command",
         "rig",
+        "engine",
+        "models",
         "runtime",
         "schema",
         "rpc",

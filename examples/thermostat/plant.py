@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 from hal.ports import Line
-from hal.sim import SimHardware, Tmp102Target
+from hal.sim import SimHardware
+from models.chips.tmp102 import Tmp102Target
 
 CAPACITY = 30.0  # J/K, of the air and the objects in it
 HEATER = 60.0  # W

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
 
 import trio
 
-from hal.chips.addresses import chips_at
 from hal.errors import Fault, HalError
 from hal.hardware import Hardware
 from hal.inventory.board import device_tree, find_board
@@ -30,24 +29,33 @@ DISPLAY: Final = re.compile(
 """Adapters of screens and graphics cards; they are not probed, because some screens malfunction afterwards."""
 
 _ON_LINUX: Final = ("linux", "gpiozero")
+ChipsAt = Callable[[int], tuple[str, ...]]
 
 
-async def take_inventory(hardware: Hardware, *, scan: bool = True, root: Path = ROOT) -> Inventory:
+def no_chips(address: int) -> tuple[str, ...]:
+    """Return no chips, for an inventory that does not say which chips may be at an address."""
+    return ()
+
+
+async def take_inventory(
+    hardware: Hardware, *, scan: bool = True, root: Path = ROOT, chips_at: ChipsAt = no_chips
+) -> Inventory:
     """Return all hardware that is connected to the computer of `hardware`.
 
     With `scan`, the addresses of each I2C bus are probed like i2cdetect does, except those of screens and those used by
-    drivers of the kernel or of this machine. Failures are reported as problems in the result, never as exceptions.
-    `root` contains /sys, /dev and /proc; for a family that is not on Linux, only the board's buses are listed.
+    drivers of the kernel or of this machine. `chips_at` returns the chips that may be at an address, the likely ones
+    first. Failures are reported as problems in the result, never as exceptions. `root` contains /sys, /dev and /proc;
+    for a family that is not on Linux, only the board's buses are listed.
     """
     if hardware.family not in _ON_LINUX:
         board = hardware.board()
         buses = tuple(_board_bus(number, path) for number, path in enumerate(board.i2c.values()))
-        adapters, problems = await _scanned(hardware, buses) if scan else (buses, ())
+        adapters, problems = await _scanned(hardware, buses, chips_at) if scan else (buses, ())
         return Inventory(Board(board.name, board.title), i2c=adapters, problems=problems)
     board = find_board(root=root)
     adapters, problems = i2c_adapters(root), ()
     if scan:
-        adapters, problems = await _scanned(hardware, adapters)
+        adapters, problems = await _scanned(hardware, adapters, chips_at)
     return Inventory(
         Board(board.name, board.title, device_tree(root).model),
         gpio_chips(root),
@@ -69,7 +77,7 @@ def _board_bus(number: int, path: str) -> I2cAdapter:
 
 
 async def _scanned(
-    hardware: Hardware, adapters: tuple[I2cAdapter, ...]
+    hardware: Hardware, adapters: tuple[I2cAdapter, ...], chips_at: ChipsAt
 ) -> tuple[tuple[I2cAdapter, ...], tuple[Problem, ...]]:
     """Scan the adapters one after the other; return them with their devices, and the problems that occurred."""
     scanned, problems = [], []
@@ -79,14 +87,14 @@ async def _scanned(
             continue
         try:
             with trio.fail_after(SCAN_LIMIT):
-                scanned.append(await _answering(hardware, adapter))
+                scanned.append(await _answering(hardware, adapter, chips_at))
         except (MachineError, trio.TooSlowError) as error:
             scanned.append(adapter)
             problems.append(_problem(adapter, error))
     return tuple(scanned), tuple(problems)
 
 
-async def _answering(hardware: Hardware, adapter: I2cAdapter) -> I2cAdapter:
+async def _answering(hardware: Hardware, adapter: I2cAdapter, chips_at: ChipsAt) -> I2cAdapter:
     from hal.inventory.i2c_scan import scan
 
     bound = {device.address: device for device in adapter.devices}

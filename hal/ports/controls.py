@@ -11,37 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class ControlsIdentity:
-    """Selects a device by path, or by its properties; the first gamepad if all fields are empty.
-
-    `name` is the device's own name, `serial` its unique id (usually a Bluetooth address).
-    """
-
-    path: str = ""
-    name: str = ""
-    vendor: int | None = None
-    product: int | None = None
-    serial: str = ""
-
-    def __str__(self) -> str:
-        if self.path:
-            return self.path
-        ids = [f"{number:04x}" if number is not None else "any" for number in (self.vendor, self.product)]
-        parts = [repr(self.name)] if self.name else []
-        parts += [":".join(ids)] if (self.vendor, self.product) != (None, None) else []
-        parts += [f"serial {self.serial}"] if self.serial else []
-        return " ".join(parts) or "any gamepad"
-
-    def fits(self, device: ControlsIdentity) -> bool:
-        """Return whether a device, given by its complete identity, matches; the path is ignored."""
-        return (
-            self.name in ("", device.name)
-            and self.vendor in (None, device.vendor)
-            and self.product in (None, device.product)
-            and self.serial in ("", device.serial)
-        )
+from schema import ControlsIdentity as ControlsIdentity
 
 
 @dataclass(frozen=True, slots=True)

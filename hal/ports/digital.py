@@ -12,7 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Bias = Literal["as_is", "none", "up", "down"]
+from schema import Bias as Bias
+
 Drive = Literal["push_pull", "open_drain", "open_source"]
 
 

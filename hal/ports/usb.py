@@ -7,25 +7,9 @@ lost if a read is cancelled: the next one returns it. Errors are HalError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class UsbIdentity:
-    """Selects a device by vendor and product, and to distinguish several of them, by serial number or physical port.
-
-    `port` is the kernel's name of the socket (`1-1.4`), which does not change.
-    """
-
-    vendor: int
-    product: int
-    serial: str = ""
-    port: str = ""
-
-    def __str__(self) -> str:
-        place = f" at {self.port}" if self.port else ""
-        return f"USB {self.vendor:04x}:{self.product:04x}{f' serial {self.serial}' if self.serial else ''}{place}"
+from schema import UsbIdentity as UsbIdentity
 
 
 class UsbDevice(Protocol):

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
-PixelFormat = Literal["mjpeg", "yuyv", "nv12", "rgb24", "bgr24", "grey"]
-
-
-@dataclass(frozen=True, slots=True)
-class VideoSettings:
-    """Requested settings; for an empty format and zeros, the device decides."""
-
-    format: PixelFormat | Literal[""] = ""
-    width: int = 0  # pixels
-    height: int = 0  # pixels
-    rate: float = 0.0  # frames per second
+from schema import PixelFormat as PixelFormat
+from schema import VideoSettings as VideoSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 Public, in the order in which to read them:
 
 * `bench.device`: The base class of all devices on the simulated bench
-* `chips.lm75`: Simulated temperature sensors LM75 (SNOS808P) and TMP75 or TMP105 (SBOS288M, SBOS648)
-* `chips.tmp102`: Simulated temperature sensor TMP102 (Texas Instruments SBOS397H, December 2018)
 * `faults`: Fault injection: no acknowledge, gone, slow, wrong bits, noise; with a seed, so that runs are reproducible
 * `gpio.signal`: Signals of lines between two changes, as pure functions of time
+* `target`: The interfaces of simulated chips and devices for their buses
 * `bench.axes`: Simulated axes of servos, arms, gantries and grippers, which move to their targets at constant speed
 * `bench.encoder`: A simulated incremental encoder: a disc on a shaft, the pins that it drives, and the counter that
   reads them
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from hal.sim.bench.motor import SimMotor as SimMotor
     from hal.sim.bench.picture import render_bench as render_bench
     from hal.sim.bench.world import World as World
-    from hal.sim.chips.lm75 import Lm75Target as Lm75Target
-    from hal.sim.chips.tmp102 import Tmp102Target as Tmp102Target
     from hal.sim.faults import FaultPlan as FaultPlan
     from hal.sim.gpio.pins import DEFAULT_FREQUENCY as DEFAULT_FREQUENCY
     from hal.sim.gpio.pins import EdgeCounter as EdgeCounter
@@ -47,6 +44,7 @@ if TYPE_CHECKING:
     from hal.sim.gpio.signal import HIGH as HIGH
     from hal.sim.gpio.signal import LOW as LOW
     from hal.sim.hardware import SimHardware as SimHardware
+    from hal.sim.target import Nak as Nak
 else:
     from schema.doors import open_door
 
@@ -54,10 +52,9 @@ else:
         __name__,
         {
             "bench.device": ["Device"],
-            "chips.lm75": ["Lm75Target"],
-            "chips.tmp102": ["Tmp102Target"],
             "faults": ["FaultPlan"],
             "gpio.signal": ["HIGH", "LOW"],
+            "target": ["Nak"],
             "bench.axes": ["SimAxes", "SimControl"],
             "bench.encoder": ["SimEncoder"],
             "gpio.pins": ["DEFAULT_FREQUENCY", "EdgeCounter", "first_edge"],

@@ -16,8 +16,8 @@ from engine import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Bench, Options, Registry, o
 from engine.planning import RPC, reason_of
 from hal import Hardware
 from hal.sim import World
+from models import BUILTIN
 from nursery_graph import Graph, Overdue, State
-from runtime.models import BUILTIN
 from runtime.server.activity import Activity, TransitionLog
 from runtime.server.configuration import Configuration, Source
 from runtime.server.machine import Machine

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 import msgspec
 import trio
 
-from catalogue.check import RESOURCES, Checked, checking
 from engine import resource_nodes
 from engine.planning import INTERNAL, RETRY_INTERVAL, SESSIONS, Decision, plan, with_defaults
 from engine.views import ConfigProblem, MachineState
+from models import RESOURCES, Checked, checked_in_steps
 from nursery_graph import Node, Restart
 from runtime.server.hotplug import NODE as HOTPLUG
 from runtime.server.hotplug import Hotplug
@@ -204,7 +204,7 @@ class Configuration:
 
         Mistakes of resources are shown in their states instead.
         """
-        steps = checking(Decoded(document, readable=self._filled(document)), self.machine.registry)
+        steps = checked_in_steps(Decoded(document, readable=self._filled(document)), self.machine.registry)
         checked: Checked | None = None
         while checked is None:
             try:

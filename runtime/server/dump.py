@@ -15,7 +15,7 @@ from typing import Any, get_args
 import msgspec
 
 from engine import Registry
-from runtime.models import BUILTIN
+from models import BUILTIN
 from schema import API, Model, json_schema
 
 

@@ -17,9 +17,9 @@ from engine import Bench, Options, Registry
 from engine.planning import RPC
 from hal import Hardware
 from hal.sim import SimHardware, World
+from models import BUILTIN
 from nursery_graph import Graph, Node
 from rpc.api import ApiClient, MemoryChannel
-from runtime.models import BUILTIN
 from runtime.server.configuration import Configuration
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving

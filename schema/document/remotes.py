@@ -8,8 +8,8 @@ from schema.decoding.report import Report
 from schema.document.section import Section
 from schema.durations import Duration
 from schema.errors import ConfigError, ConfigErrors
-from schema.frames import Frame, decode_frame
 from schema.names import check_name
+from schema.space.frames import Frame, decode_frame
 
 
 class RemoteCredentials(Section, frozen=True, kw_only=True):

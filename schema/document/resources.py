@@ -15,9 +15,9 @@ from schema.decoding.report import Report, detached, join, shown
 from schema.document.log import LogConfiguration
 from schema.document.section import Section
 from schema.errors import ConfigError
-from schema.frames import Frame, decode_frame
 from schema.names import API, DEFAULT_FAMILY, DEFAULT_NAMESPACE, Model, ResourceName, check_name
 from schema.secrets import masked
+from schema.space.frames import Frame, decode_frame
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from tests.hil.rig.sdk import Sdk
 from tests.hil.rig.server import Server
 
 BUS = "i2c-tiny-usb"  # by the adapter's name, which does not change with its number
-CHIPS = "hal.sim.chips"
+CHIPS = "models.chips"
 
 # name: plant model, its arguments, address, API, model, attributes
 TABLE: Mapping[str, tuple[str, dict[str, Any], int, str, str, dict[str, Any]]] = {

@@ -13,7 +13,7 @@ from tests.hil.rig.plant import Plant
 
 async def test_measurements_of_a_real_bus_and_real_lines(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
-    await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
+    await adapter.attach(0x48, "models.chips.lm75:Lm75Target", temperature_c=21.5)
     bank = await plant.gpio()
     pull = (await guest.run("ls /sys/devices/platform/gpio-sim.*/gpiochip*/sim_gpio5/pull")).stdout.strip()
     options = ["--i2c", f"{adapter.bus}:0x48", "--gpio", f"{bank.chip}:3:5:{pull}", "--count", "200", "--rounds", "3"]

@@ -122,7 +122,7 @@ async def test_the_kernel_module_is_removed_and_reloaded(guest: Guest, plant: Pl
 async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(names={7: "LAMP"})
     adapter = await plant.i2c_adapter()
-    chip = await adapter.attach(0x48, "hal.sim.chips.ads1115:Ads1115Target")
+    chip = await adapter.attach(0x48, "models.chips.ads1115:Ads1115Target")
     level = {"name": "level", "channel": 2, "i2c_bus": adapter.bus}
     config = document(digital_interrupts=[DOOR], pins={"pump": "rig:4"}, safe_high=["rig:9"], analogs=[level])
     async with guest.server(config) as server, server.sdk() as sdk:

@@ -18,8 +18,8 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.rig.sdk import Sdk
 
-TMP102 = "hal.sim.chips.tmp102:Tmp102Target"
-BME280 = "hal.sim.chips.bme280:Bme280Target"
+TMP102 = "models.chips.tmp102:Tmp102Target"
+BME280 = "models.chips.bme280:Bme280Target"
 
 
 async def hal(guest: Guest, *arguments: str) -> Any:
@@ -77,7 +77,7 @@ async def test_scanning_a_real_bus_writes_nothing_to_chips(guest: Guest, plant: 
 
 async def test_addresses_used_by_kernel_drivers_are_named_and_not_probed(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
-    await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
+    await adapter.attach(0x48, "models.chips.lm75:Lm75Target", temperature_c=21.5)
     await adapter.attach(0x49, TMP102, temperature_c=20.0)
     number = adapter.bus.removeprefix("/dev/i2c-")
     await guest.run(f"modprobe lm75; echo lm75 0x48 > /sys/bus/i2c/devices/i2c-{number}/new_device")

@@ -271,7 +271,7 @@ async def test_hardware_pwm_waves(guest: Guest, plant: Plant) -> None:
     if (await guest.run("modprobe pwm-pca9685", check=False)).returncode:
         pytest.skip("the guest's kernel has no pwm-pca9685")
     adapter = await plant.i2c_adapter()
-    chip = await adapter.attach(0x40, "hal.sim.chips.pca9685:Pca9685Target")
+    chip = await adapter.attach(0x40, "models.chips.pca9685:Pca9685Target")
     bus = adapter.bus.removeprefix("/dev/i2c-")
     await guest.run(f"echo pca9685 0x40 > /sys/bus/i2c/devices/i2c-{bus}/new_device")
     body = f"""

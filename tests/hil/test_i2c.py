@@ -18,7 +18,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Adapter, Plant
 from tests.hil.rig.sdk import Sdk
 
-LM75 = "hal.sim.chips.lm75:Lm75Target"
+LM75 = "models.chips.lm75:Lm75Target"
 Record = Callable[..., None]
 
 
@@ -297,7 +297,7 @@ async def test_the_module_of_the_device_nodes_is_removed_and_reloaded(
 
 
 async def test_scanning_lists_present_chips_and_kernel_drivers(guest: Guest, adapter: Adapter) -> None:
-    await adapter.attach(0x50, "hal.sim.chips.at24:At24Target")
+    await adapter.attach(0x50, "models.chips.at24:At24Target")
     await adapter.attach(0x76, LM75)
     device = f"/sys/bus/i2c/devices/{adapter.bus.removeprefix('/dev/')}"
     await guest.run(f"echo lm75 0x48 > {device}/new_device")

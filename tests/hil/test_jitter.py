@@ -21,7 +21,7 @@ SECONDS = 5
 @pytest.mark.slow
 async def test_a_control_loop_keeps_its_period_while_calls_are_served(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
-    await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target")
+    await adapter.attach(0x48, "models.chips.lm75:Lm75Target")
     bank = await plant.gpio()
     words = ["--i2c", f"{adapter.bus}:0x48", "--gpio", f"{bank.chip}:4", "--rate", str(RATE), "--calls", str(CALLS)]
     begin = await guest.monotonic()

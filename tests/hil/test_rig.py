@@ -129,7 +129,7 @@ async def test_processes_of_a_test_are_gone_in_the_next(guest: Guest) -> None:
 
 async def test_simulated_chips_answer_refuse_stall_and_recover(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
-    chip = await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
+    chip = await adapter.attach(0x48, "models.chips.lm75:Lm75Target", temperature_c=21.5)
 
     async def read() -> tuple[int, str]:
         done = await guest.run(f"i2ctransfer -y {adapter.bus.removeprefix('/dev/i2c-')} w1@0x48 0 r2", check=False)
@@ -236,7 +236,7 @@ async def test_the_plant_simulates_any_usb_device(guest: Guest, plant: Plant) ->
 
 
 async def test_the_plant_reports_unsupported_requests(plant: Plant) -> None:
-    chip = await plant.make("hal.sim.chips.lm75:Lm75Target", temperature_c=1.0)
+    chip = await plant.make("models.chips.lm75:Lm75Target", temperature_c=1.0)
     with pytest.raises(PlantError, match="temprature"):
         await chip.set(temprature=2.0)
 

@@ -14,7 +14,7 @@ from viam.components.sensor import Sensor
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 
-TMP102 = "hal.sim.chips.tmp102:Tmp102Target"
+TMP102 = "models.chips.tmp102:Tmp102Target"
 RULES = "/etc/udev/rules.d/70-machine.rules"
 
 

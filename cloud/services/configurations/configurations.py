@@ -8,8 +8,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from catalogue.check import check, in_cloud
-from catalogue.models import builtin
 from cloud.documents import pieces
 from cloud.documents.paths import changed
 from cloud.documents.pieces import LARGE, heavy
@@ -26,6 +24,7 @@ from cloud.services.common.base import Service
 from cloud.services.machines.machines import PartFacts, historical, part_facts, part_message
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
+from models import builtin_models, check_document, in_cloud
 from schema import ErrorKind, MachineError, Masker
 from schema.decoding import nested_too_deeply
 from schema.document import decode_document_value
@@ -229,7 +228,7 @@ def _apply_changes(
 
 def _problem_entries(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
     """Return log entries for the problems of a configuration."""
-    checked = check(decode_document_value(document), builtin(), in_cloud(document))
+    checked = check_document(decode_document_value(document), builtin_models(), in_cloud(document))
     masker = Masker().and_those_of(document)
     entries = [
         logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {problem}"))

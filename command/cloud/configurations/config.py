@@ -201,12 +201,13 @@ class Mistakes:
 
 def mistakes(text: str) -> Mistakes:
     """Check a configuration like the pages of the cloud, but without looking up names in fragments."""
-    from catalogue.check import check, in_cloud
-    from catalogue.models import builtin
+    from models import builtin_models, check_document, in_cloud
     from schema.document import CLOUD_KEYS, decode_document
 
     decoded = decode_document(text.encode())
-    checked = check(decoded, builtin(), in_cloud(json.loads(text) if decoded.readable is not None else None))
+    checked = check_document(
+        decoded, builtin_models(), in_cloud(json.loads(text) if decoded.readable is not None else None)
+    )
     warnings = (finding for finding in checked.warnings if finding.path not in CLOUD_KEYS)
     lines = [*(f"mistake: {finding}" for finding in checked.problems), *(f"warning: {finding}" for finding in warnings)]
     return Mistakes("\n".join(lines), bool(checked.problems))

@@ -49,7 +49,7 @@ class InputController(Component):
     API: ClassVar[API] = API("rdk", "component", "input_controller")
 
     async def get_controls(self, *, extra: Extra = None) -> Sequence[str]:
-        """Return the names of the controls, using those in `catalogue.controls.CONTROLS` where they apply."""
+        """Return the names of the controls, using those in the published list where they apply."""
         raise NotImplementedError
 
     async def get_events(self, *, extra: Extra = None) -> Sequence[Event]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
-from engine import Attributes, Context, DataManager, Extra, MimeType, Started, home
+from engine import Attributes, Context, DataManager, Extra, MimeType, Started, home, model
 from nursery_graph import current_node
 from runtime.parts.data.files.disk import Disk, ThreadDisk
 from runtime.parts.data.files.encode import EXTENSIONS
@@ -21,7 +21,7 @@ from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from runtime.parts.data.sync.sync import Syncer
-from catalogue.data.manager import DataManagerConfig
+from models.data_manager import DataManagerConfig
 
 MEDIA_TYPES: Final[Mapping[MimeType, str]] = {
     MimeType.IMAGE_JPEG: "image/jpeg",
@@ -31,6 +31,7 @@ MEDIA_TYPES: Final[Mapping[MimeType, str]] = {
 }
 
 
+@model("rdk:builtin:builtin")
 class BuiltinDataManager(DataManager):
     """Manages one capture folder. The entries of resources configure what is captured."""
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import trio
 
-from catalogue.data.manager import DataManagerConfig
 from engine import DataManager, PartContext, ResourceHost
 from engine.planning import INTERNAL, NO_RESTART, refusal
+from models.data_manager import DataManagerConfig
 from nursery_graph import Node
 from runtime.parts.data.capture.collector import Capture, Collector
 from runtime.parts.data.capture.control import Override, overridden

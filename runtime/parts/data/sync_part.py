@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from catalogue.data.manager import DataManagerConfig
 from engine.planning import INTERNAL
+from models.data_manager import DataManagerConfig
 from nursery_graph import Node, current_node
 from runtime.parts.data.capture.steering import RESTART
 from runtime.parts.data.manager import BuiltinDataManager

@@ -265,7 +265,7 @@ async def test_every_card_works_and_has_names(tmp_path: Path) -> None:
         await page.until_text("heading", "[data-card=odometry] .drawings")
         shoulder = "document.querySelectorAll('[data-card=arm] input[type=range]')[1]"
         await page.until(f"{shoulder}.min === '-135' && {shoulder}.max === '135'")
-        await until_arm_is_drawn(page, x=520, z=388.6)  # its pose at the start, see runtime/models/fake/motion/arm.py
+        await until_arm_is_drawn(page, x=520, z=388.6)  # its pose at the start, see models/fake/arm/model.py
         await page.evaluate(f"{shoulder}.value = 0, {shoulder}.dispatchEvent(new Event('input'))")
         await page.click("[data-card=arm] .buttons button:nth-of-type(1)")
         await until_arm_is_drawn(page, x=381.05, z=630)

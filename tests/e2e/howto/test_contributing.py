@@ -26,7 +26,9 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "node_
 def apply(step: re.Match[str], root: Path) -> None:
     """Carry out one step of a page below `root`."""
     if step["new"]:
-        (root / step["new"]).write_text(step["text"])
+        file = root / step["new"]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(step["text"])
         return
     file = root / step["path"]
     lines = file.read_text().splitlines(keepends=True)

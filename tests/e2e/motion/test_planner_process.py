@@ -11,12 +11,12 @@ import psutil
 import pytest
 import trio
 
-from runtime.models.planner import process
-from runtime.models.planner.child import EXTRA
-from runtime.models.planner.problem import MAX_SOLIDS, Constraints
-from runtime.models.planner.process import ProcessPlanner
+from models.planner import process
+from models.planner.child import EXTRA
+from models.planner.problem import MAX_SOLIDS, Constraints
+from models.planner.process import ProcessPlanner
 from schema.errors import ErrorKind, MachineError
-from tests.unit.runtime.models.planner.scenes import TABLE, ball, box, problem, turned
+from tests.unit.models.planner.scenes import TABLE, ball, box, problem, turned
 
 LOW = box("wall", (500, 40, 350), (-560, -300, 175))
 INSTALLED = all(find_spec(name) is not None for name in EXTRA)
@@ -64,7 +64,7 @@ async def test_an_explanation_crosses_the_pipe() -> None:
 
 def replaced(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
     """Let processes run another program."""
-    package = folder / "runtime" / "models" / "planner"
+    package = folder / "models" / "planner"
     package.mkdir(parents=True)
     (package / "child.py").write_text(f"import os, sys, time\ndef main(cpu): {program}\n")
     monkeypatch.setattr(process, "_paths", lambda: (str(folder),))

@@ -28,7 +28,7 @@ from viam.services.motion import MotionClient
 from tests.e2e.harness import Server
 from tests.e2e.motion.test_planner_process import INSTALLED
 from tests.e2e.sdk.test_components import play, refused, until
-from tests.unit.runtime.models.motion_service.support import DOCUMENT, START
+from tests.unit.models.motion_service.support import DOCUMENT, START
 
 DOWN = {"o_x": 0.0, "o_y": 0.0, "o_z": -1.0, "theta": 0.0}
 

@@ -203,7 +203,7 @@ trio.run(main)
 
 STUCK = """
 import trio
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.cli import main
 from engine.components.motion.motor import Motor
 class Stuck(Motor):

@@ -26,8 +26,8 @@ from viam.services.vision import VisionClient
 
 from tests.e2e.harness import Server
 from tests.e2e.sdk.test_components import play, refused
-from tests.unit.runtime.models.vision import onnx_file
-from tests.unit.runtime.models.vision.drawn import BLUE, GREEN, RED, encoded, picture
+from tests.unit.models.vision import onnx_file
+from tests.unit.models.vision.drawn import BLUE, GREEN, RED, encoded, picture
 
 ML = all(find_spec(name) is not None for name in ("numpy", "onnxruntime"))
 needs_ml = pytest.mark.skipif(not ML, reason="the extra ml (onnxruntime, numpy) is not installed")

@@ -1,4 +1,4 @@
-"""A USB I2C adapter that behaves like an i2c-tiny-usb for its driver, with chips of hal.sim.chips on its bus."""
+"""A USB I2C adapter that behaves like an i2c-tiny-usb for its driver, with chips of models.chips on its bus."""
 
 from __future__ import annotations
 

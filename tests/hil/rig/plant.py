@@ -83,7 +83,7 @@ class Adapter(Cable):
         await self.find()
 
     async def attach(self, address: int, what: str | Thing, /, *args: Any, **kwargs: Any) -> Thing:
-        """Attach a chip to the bus: an object, or a class ("hal.sim.chips.tmp102:Tmp102Target") and its arguments."""
+        """Attach a chip to the bus: an object, or a class ("models.chips.tmp102:Tmp102Target") and its arguments."""
         chip = what if isinstance(what, Thing) else await self.plant.make(what, *args, **kwargs)
         await self.call("attach", address, chip)
         return chip

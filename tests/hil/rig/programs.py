@@ -22,7 +22,7 @@ HARDWARE: Final = (
 )
 SERVER: Final = (
     "runtime.server.app",
-    "runtime.models",
+    "models.table",
     "importlib.metadata",
     "hal.worker",
     "support.files.file_ring",

@@ -74,7 +74,7 @@ def test_a_task_needs_at_most_two_packages_or_gives_the_reason(task: str, files:
 
 
 def test_packages_are_recognized() -> None:
-    assert packages("1. `hal/chips/`<br>2. `runtime/`: `X`<br>3. `tests/hil/`, `tools/check.py`") == {
+    assert packages("1. `hal/boards/`<br>2. `runtime/`: `X`<br>3. `tests/hil/`, `tools/check.py`") == {
         "hal",
         "runtime",
     }

@@ -12,13 +12,13 @@ import trio
 from structlog.testing import LogCapture
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from catalogue.check import check
 from engine.components.motion.motor import Motor
 from engine.components.sensing.sensor import Sensor
 from engine.planning.maintenance import RETRY_INTERVAL
 from engine.registry import Registry
 from engine.resource import Attributes, Extra
 from engine.views.status import MachineState
+from models.check import check_document
 from runtime.server.configuration import with_revision
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.port.serving import REQUESTS_LIMIT_VARIABLE
@@ -295,7 +295,7 @@ async def test_a_machine_logs_what_the_check_finds_once(autojump_clock: MockCloc
         memory.machine.log = structlog.wrap_logger(None, processors=[capture])
         memory.write(document)
         await wait_all_tasks_blocked()
-    checked = check(decode_document(json.dumps(document).encode()), registry())
+    checked = check_document(decode_document(json.dumps(document).encode()), registry())
     assert len(checked.problems) == 1
     assert len(checked.warnings) == 2
     events = ("warning about the configuration", "mistake in the configuration")

@@ -13,7 +13,7 @@ from engine.geometry.frames import FramePart, Frames, compose, invert
 from engine.planning.maintenance import Answer, NoAnswer, NoWindow, decide
 from engine.version import API_VERSION
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose, PoseInFrame
+from schema.space.geometry import Pose, PoseInFrame
 
 angles = st.floats(-179, 179)
 lengths = st.floats(-1000, 1000)

@@ -14,10 +14,10 @@ from hal.errors import Fault, HalError
 from hal.ports.digital import Line
 from hal.ports.usb import UsbIdentity
 from hal.sim import World
-from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.gpio.signal import HIGH, LOW
 from hal.sim.hardware import SimHardware
 from hal.sim.usb import SimUsbDevice
+from models.chips.lm75.simulation import Lm75Target
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "use-the-hardware-layer.md"
 

@@ -17,8 +17,8 @@ from engine.components.motion.motor import Motor, Powered
 from engine.components.sensing.encoder import Encoder, EncoderPosition, PositionType
 from engine.components.sensing.sensor import Sensor
 from hal.ports.digital import Line
-from hal.sim.chips.tmp102 import Tmp102Target
 from hal.sim.hardware import SimHardware
+from models.chips.tmp102.simulation import Tmp102Target
 from rig.artefacts import Artefacts, file_name
 from rig.faults import Faults
 from rig.local import open_sim
@@ -28,7 +28,7 @@ from rig.rig import Rig, running
 from rig.session import find_provider
 from rig.setup import Setup, read_document
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Vector3
+from schema.space.geometry import Vector3
 
 BOARD = {
     "name": "pi",

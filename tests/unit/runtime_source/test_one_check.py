@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from catalogue.check import check as check_document
-from catalogue.models import builtin
 from cloud.editing.catalogue import EditingContext
 from cloud.editing.findings import ERROR, findings
 from command.check import check
 from command.cloud.configurations.config import mistakes
 from engine.planning.reconfigure import plan
 from engine.registry import Registry
-from runtime.models import BUILTIN
+from models import BUILTIN
+from models.builtin import builtin_models
+from models.check import check_document
 from schema.document.machine import decode_document
 
 BOARD = {"name": "pi", "api": "rdk:component:board", "model": "fake"}
@@ -124,7 +124,7 @@ def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path:
     (tmp_path / "machine.json").write_text(text)
     file = check(tmp_path / "machine.json", Registry(BUILTIN, offers=lambda: ()), {"A": "11"})
     pages = findings(text, EditingContext())
-    shared = check_document(decode_document(text.encode()), builtin())
+    shared = check_document(decode_document(text.encode()), builtin_models())
     command = mistakes(text)
     if "${" not in text:  # only the machine knows the values of placeholders
         assert list(map(str, file.problems)) == list(map(str, shared.problems))
@@ -144,7 +144,7 @@ def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[st
     if decoded.document is None:
         return
     expected = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).resources.values()
-    checked = check_document(decoded, builtin())
+    checked = check_document(decoded, builtin_models())
     entries = [problem for problem in checked.problems if problem.path.startswith(("components", "services"))]
     # The plan does not know cycles, which are a state of the graph.
     wrong = {_name(document, entry.path) for entry in entries if "depend on each other" not in entry.reason}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from cloud.web.api.thumbnails import small
-from runtime.models.vision.pictures import decode as of_vision
+from models.vision.common.pictures import decode as of_vision
 from runtime.parts.video.pictures import convert
 from schema.errors import ErrorKind, MachineError
 from support.media.pictures import FORMATS, decode, size_of

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from catalogue.parsing import Parser
 from cloud.domain.permissions.audit import MAX_TEXT, loggable
+from models.common.parsing import Parser
 from runtime.parts.metrics.received import spans_of
 from runtime.server.robot.arguments import shown_arguments
 from runtime.server.robot.logs import MAX_LOGGER, forward

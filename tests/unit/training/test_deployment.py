@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from catalogue.check import check
-from catalogue.models import builtin
+from models.builtin import builtin_models
+from models.check import check_document
 from schema.document.machine import decode_document
 from training.deployment import with_model
 
@@ -68,4 +68,4 @@ def test_the_result_is_a_valid_configuration(package: str) -> None:
 
     decoded = decode_document(json.dumps(with_model({}, "acme/parts", "1")).encode())
     assert decoded.problems == ()
-    assert check(decoded, builtin(), frozenset()).problems == ()
+    assert check_document(decoded, builtin_models(), frozenset()).problems == ()

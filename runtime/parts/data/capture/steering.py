@@ -12,10 +12,10 @@ from typing import Any, Final, cast
 
 import trio
 
-from catalogue.data.manager import DataManagerConfig
 from engine import ResourceHost, Sensor
 from engine.planning import INTERNAL
 from hal import Hardware
+from models.data_manager import DataManagerConfig
 from nursery_graph import Node, Restart
 from runtime.parts.data.capture.collector import EXTRA
 from runtime.parts.data.capture.control import PERIOD, Override, parse_overrides

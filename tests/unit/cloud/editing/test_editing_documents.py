@@ -33,7 +33,7 @@ def test_the_models_are_those_of_this_version() -> None:
     assert spec.loader is not None
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
-    current = (ROOT / "catalogue" / "models.json").read_text() == generator.page()
+    current = (ROOT / "models" / "models.json").read_text() == generator.page()
     assert current, "run make generate"
 
 

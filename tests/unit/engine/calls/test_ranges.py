@@ -10,8 +10,8 @@ import pytest
 from engine.calls.ranges import check_ranges
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Vector3
 from schema.names import API
+from schema.space.geometry import Vector3
 
 MOTOR, BASE, BOARD = "rdk:component:motor", "rdk:component:base", "rdk:component:board"
 

@@ -18,8 +18,8 @@ from engine.resource import Actuator, Component, Resource, Service, Unsupported,
 from rpc.api.client import methods_for
 from rpc.api.table import APIS
 from schema.errors import ConfigError, MachineError
-from schema.geometry import GeoPoint, Orientation, Vector3
 from schema.names import API
+from schema.space.geometry import GeoPoint, Orientation, Vector3
 
 PACKAGES = (engine.components, engine.services)
 MODULES = [

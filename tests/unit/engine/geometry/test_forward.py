@@ -26,7 +26,7 @@ from engine.geometry.chain import SIX_AXIS, forward_kinematics
 from engine.geometry.forward import model_of, output
 from engine.geometry.sva import dump, kinematics, sliding
 from schema.errors import ConfigError, ErrorKind, MachineError
-from schema.geometry import Orientation, Pose, Vector3
+from schema.space.geometry import Orientation, Pose, Vector3
 
 HALF = math.sqrt(0.5)
 

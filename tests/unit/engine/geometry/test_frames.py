@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.geometry.frames import FramePart, Frames, compose, frames_of_document, invert
 from schema.document.machine import decode_document
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose, PoseInFrame
+from schema.space.geometry import Pose, PoseInFrame
 
 FRAMES = Frames(
     [

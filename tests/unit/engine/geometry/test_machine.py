@@ -16,11 +16,11 @@ from engine.registry import Registry
 from engine.resource import Extra, model
 from hal.errors import Fault
 from hal.sim.faults import FaultPlan
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.robot.joints import KINEMATICS_LIMIT
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose
+from schema.space.geometry import Pose
 
 ROBOT = "viam.robot.v1.RobotService"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.geometry.frames import compose
 from runtime.server.robot.pcd import CHUNK, header, transformed
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose
+from schema.space.geometry import Pose
 
 QUARTER = Pose(100, 0, 0, 0, 0, 1, 90)  # the x axis of the frame points along y; shifted by 0.1 m
 

@@ -81,14 +81,15 @@ async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock
 
 
 def test_an_api_of_a_module_is_not_taken_for_a_misspelt_one() -> None:
-    from catalogue.unknown import unknown
+    from rpc.api import APIS
+    from schema.missing_models import unknown_model
 
     pairs = [("rdk:service:vision", "rdk:builtin:color_detector")]
-    own = str(unknown(API.parse("acme:service:vision"), Model.parse("acme:demo:eye"), pairs))
+    own = str(unknown_model(API.parse("acme:service:vision"), Model.parse("acme:demo:eye"), pairs, APIS))
     assert "did you mean" not in own
     assert "a module can provide it" in own
     assert "did you mean rdk:service:vision?" in str(
-        unknown(API.parse("rdk:service:visions"), Model.parse("acme:demo:eye"), pairs)
+        unknown_model(API.parse("rdk:service:visions"), Model.parse("acme:demo:eye"), pairs, APIS)
     )
 
 

@@ -11,7 +11,7 @@ from engine.components.sensing.sensor import Sensor
 from engine.planning.reconfigure import Plan, PlannedResource, plan
 from engine.registry import Registry, UnknownModel
 from engine.resource import Attributes
-from runtime.models import BUILTIN
+from models import BUILTIN
 from schema.directory import Directory
 from schema.document.machine import ResourceEntry, decode_document
 from schema.errors import ErrorKind, MachineError
@@ -149,7 +149,7 @@ def test_unknown_keys_are_warned_of_with_their_path() -> None:
 
 
 def test_registry_refuses_a_pair_twice_and_finds_lazily() -> None:
-    result = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"})
+    result = Registry({(SENSOR, "rdk:builtin:fake"): "models.fake.sensor.model:FakeSensor"})
     api, model = API.parse(SENSOR), Model.parse("fake")
     assert not result.is_loaded(api, model)
     assert result.find(api, model).__name__ == "FakeSensor"
@@ -177,7 +177,7 @@ def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
         asked.append("asked")
         return [THERMOMETER]
 
-    result = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"}, offers=offers)
+    result = Registry({(SENSOR, "rdk:builtin:fake"): "models.fake.sensor.model:FakeSensor"}, offers=offers)
     result.find(API.parse(SENSOR), Model.parse("fake"))
     assert asked == []
     cls = result.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))

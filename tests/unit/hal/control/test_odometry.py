@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hal.control.differential import Chassis, Sides, mix
 from hal.control.odometry import EARTH_RADIUS, PlanarPose, after_arc, on_globe
-from schema.geometry import GeoPoint
+from schema.space.geometry import GeoPoint
 
 sizes = st.floats(10, 2000)
 ways = st.floats(-5000, 5000)

@@ -23,8 +23,8 @@ from rpc.api.descriptions import describe
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.router import ApiRouter
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Vector3
 from schema.names import API
+from schema.space.geometry import Vector3
 
 ARM = "rdk:component:arm"
 AUDIO = "rdk:component:audio_out"

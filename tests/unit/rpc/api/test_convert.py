@@ -33,7 +33,7 @@ from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import Hint, Slot, parse, signature_of
 from rpc.api.convert.scalars import check_of
 from rpc.api.messages import common, load
-from schema.geometry import (
+from schema.space.geometry import (
     Geometry,
     GeoPoint,
     Orientation,

@@ -22,7 +22,8 @@ from rpc.api.convert.decode import message_reader
 from rpc.api.convert.encode import message_fill
 from rpc.api.convert.hints import Hint
 from rpc.api.messages import common, load
-from schema.geometry import (
+from schema.names import API, ResourceName
+from schema.space.geometry import (
     Capsule,
     Geometry,
     Pose,
@@ -31,7 +32,6 @@ from schema.geometry import (
     Sphere,
     Vector3,
 )
-from schema.names import API, ResourceName
 from tests.unit.rpc.api.samples import wire
 
 PB = common()

@@ -19,8 +19,8 @@ from rpc.api.server.router import ApiRouter
 from rpc.api.table import SERVICES
 from runtime.server.robot.service import RobotService
 from schema.errors import ErrorKind, MachineError
-from schema.geometry import Pose, PoseInFrame
 from schema.names import API, ResourceName
+from schema.space.geometry import Pose, PoseInFrame
 
 ROBOT = "viam.robot.v1.RobotService"
 METHODS = methods_of(SERVICES[ROBOT])

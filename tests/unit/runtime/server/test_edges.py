@@ -17,12 +17,12 @@ from engine.options import EXIT_USAGE, Options
 from engine.registry import Registry
 from hal.sim import World
 from hal.sim.hardware import SimHardware
+from models import BUILTIN
 from nursery_graph import Graph
 from rpc.access.auth import credentials_of, digest_of
 from rpc.access.credential_types import API_KEY, LOCATION_SECRET
 from rpc.carrier import Peer
 from rpc.network.tls import InMemoryTls
-from runtime.models import BUILTIN
 from runtime.server import cli
 from runtime.server.dump import dump_resources
 from runtime.server.machine import Machine

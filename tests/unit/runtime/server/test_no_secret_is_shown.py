@@ -19,7 +19,7 @@ from engine.components.sensing.sensor import Sensor
 from engine.options import Options
 from engine.registry import Registry
 from engine.resource import Attributes, Started
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.pages.app import app
 from telemetry.logs import loggers

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from engine.services.mlmodel import FlatTensors
-from runtime.models.mlmodels.onnx_session import OnnxSession
-from runtime.models.mlmodels.tensors import tensor, values
+from models.mlmodel.onnx.session import OnnxSession
+from models.mlmodel.tensors import tensor, values
 from tests.unit.training.trainers.small import SIZE, Dataset, backbone, picture
 from training.jobs.events import Metric, Progress, of_line
 from training.trainers import classification

@@ -12,8 +12,8 @@ import trio
 from engine.components.sensing.sensor import Sensor
 from engine.registry import Registry
 from engine.resource import Attributes, Extra, Started, Value
+from models import BUILTIN
 from rpc.api.convert import values
-from runtime.models import BUILTIN
 from runtime.parts.data.files.disk import InlineDisk
 from runtime.parts.data.files.read import Content, capture_files, read_capture_file
 from runtime.parts.data.manager import BuiltinDataManager

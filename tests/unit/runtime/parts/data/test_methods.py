@@ -25,8 +25,8 @@ from runtime.parts.data.files.encode import Record, Times, encoder, plain
 from runtime.parts.data.files.frames import frames
 from runtime.parts.data.methods import _METHODS, find, methods_of
 from schema.errors import ConfigError, MachineError
-from schema.geometry import GeoPoint, Orientation, Pose, Vector3
 from schema.names import API
+from schema.space.geometry import GeoPoint, Orientation, Pose, Vector3
 from tests.unit.runtime.parts.data.machines import capturing, contents, machine, status, structs
 
 TIMES = Times(1_000, 2_000)

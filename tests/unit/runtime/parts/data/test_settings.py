@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from catalogue.data.manager import DataManagerConfig
 from engine.components.sensing.sensor import Sensor
 from engine.resource import Extra, Value
+from models.data_manager.attributes import DataManagerConfig
 from runtime.parts.data.capture.control import Override, overridden, parse_overrides
 from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
 from schema.attributes import decode_attributes as decode_attributes

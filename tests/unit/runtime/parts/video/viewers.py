@@ -17,6 +17,7 @@ from engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from engine.components.media.camera import Camera, Image, Images
 from engine.registry import Registry
 from engine.resource import Extra
+from models import BUILTIN
 from rpc.api.client import ApiClient
 from rpc.call import ServerCore
 from rpc.carrier import Peer
@@ -27,7 +28,6 @@ from rpc.peers.memory import memory_channels
 from rpc.peers.port import Description, PeerConnection, Sound, TrackReport, VideoFrame
 from rpc.peers.signals import decode_description as decode
 from rpc.peers.signals import encode_description as encode
-from runtime.models import BUILTIN
 from runtime.parts.video.part import Video
 from runtime.parts.video.streams import Streams
 from runtime.server.memory import MemoryMachine, open_machine

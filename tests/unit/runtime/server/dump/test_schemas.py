@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from engine.registry import Registry
-from runtime.models import BUILTIN
+from models import BUILTIN
 from runtime.server.dump import comments, resources
 from schema.attributes import decode_attributes
 from schema.errors import ConfigError, ConfigErrors

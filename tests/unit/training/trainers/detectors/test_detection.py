@@ -17,9 +17,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from engine.services.mlmodel import FlatTensors
-from runtime.models.mlmodels.onnx_session import OnnxSession
-from runtime.models.mlmodels.tensors import tensor
-from runtime.models.vision.model_output import Reading, boxes, roles_of
+from models.mlmodel.onnx.session import OnnxSession
+from models.mlmodel.tensors import tensor
+from models.vision.mlmodel.model_output import Reading, boxes, roles_of
 from tests.unit.training.trainers.small import backbone as small_backbone
 from training.jobs.events import Metric, Progress, of_line
 from training.trainers import backbone as backbones

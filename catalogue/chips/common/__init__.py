@@ -1,1 +1,0 @@
-"""Attributes that models of several chips have in common."""

@@ -1,7 +1,0 @@
-"""Attributes that `runtime.models.devices.commands` reads."""
-
-from __future__ import annotations
-
-from typing import Literal
-
-Encoding = Literal["utf-8", "latin-1", "base64"]

@@ -1,1 +1,0 @@
-"""Attributes of the simulated models in `runtime.models.fake.sensing`."""

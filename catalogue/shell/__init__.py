@@ -1,1 +1,0 @@
-"""Attributes of the models in `runtime.models.shell`."""

@@ -1,0 +1,1 @@
+"""Arms, and arms made of others."""

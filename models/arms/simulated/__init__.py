@@ -1,0 +1,1 @@
+"""The arm `simulated`: its joints take time to move."""

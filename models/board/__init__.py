@@ -1,0 +1,1 @@
+"""Board `linux`: the pins of this computer, on any supported board."""

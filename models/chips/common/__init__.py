@@ -1,0 +1,1 @@
+"""What the models in `chips` have in common."""

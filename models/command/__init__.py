@@ -1,0 +1,1 @@
+"""Sensor `command`: readings from the output of a program."""

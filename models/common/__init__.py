@@ -1,0 +1,1 @@
+"""What models of several kinds have in common."""

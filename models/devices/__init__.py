@@ -1,0 +1,1 @@
+"""Devices on USB, serial ports and the input system."""

@@ -1,0 +1,1 @@
+"""What the models in `devices` have in common."""

@@ -1,0 +1,1 @@
+"""Input controller `gamepad`: a gamepad or joystick connected to this computer."""

@@ -1,0 +1,1 @@
+"""Generic component `serial_port`: commands for a raw serial device."""

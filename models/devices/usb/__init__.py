@@ -1,0 +1,1 @@
+"""Generic component `usb`: commands for a raw USB device."""

@@ -1,0 +1,1 @@
+"""Camera `webcam`: a USB camera, or any other camera that is a video device of the system."""

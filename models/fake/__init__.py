@@ -1,0 +1,1 @@
+"""Simulated models, one for each API, all named `fake`."""

@@ -1,0 +1,1 @@
+"""A simulated arm with six axes, or with the kinematics of a file."""

@@ -1,0 +1,1 @@
+"""A simulated microphone that records a tone."""

@@ -1,0 +1,1 @@
+"""A simulated board with pins, wires between them, analog inputs and interrupts."""

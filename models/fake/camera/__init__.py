@@ -1,0 +1,1 @@
+"""A simulated camera above the simulated world."""

@@ -1,0 +1,1 @@
+"""What the models in `fake` have in common."""

@@ -1,0 +1,1 @@
+"""Discovery of simulated devices and of the serial ports of this computer."""

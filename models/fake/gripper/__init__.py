@@ -1,0 +1,1 @@
+"""A simulated gripper with one sliding jaw."""

@@ -1,0 +1,1 @@
+"""A simulated pose tracker that tracks simulated bases and one circling body."""

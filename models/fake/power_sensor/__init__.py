@@ -1,0 +1,1 @@
+"""A simulated power sensor in the supply line of the simulated devices."""

@@ -1,0 +1,1 @@
+"""A simulated sensor with constant readings and simulated quantities."""

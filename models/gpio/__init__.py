@@ -1,0 +1,1 @@
+"""Devices on the pins of a board."""

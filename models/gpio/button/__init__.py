@@ -1,0 +1,1 @@
+"""Button `gpio`: a button whose push is a pulse on a pin."""

@@ -1,0 +1,1 @@
+"""Encoders on digital interrupts of a board: `incremental` with two tracks, `single` with one."""

@@ -1,0 +1,1 @@
+"""Input controller `gpio`: buttons and toggle switches on pins of a board."""

@@ -1,0 +1,1 @@
+"""Sensor `gpio_input`: levels of pins as readings."""

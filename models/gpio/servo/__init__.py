@@ -1,0 +1,1 @@
+"""Servo `gpio`: a servo controlled by the width of pulses on a pin."""

@@ -1,0 +1,1 @@
+"""Switch `gpio`: a switch whose positions are levels of several pins."""

@@ -1,0 +1,1 @@
+"""Sensor `host`: processor, memory, disk, network, temperatures and uptime of this computer."""

@@ -1,0 +1,1 @@
+"""Services that run trained models."""

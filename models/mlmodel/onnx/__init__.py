@@ -1,0 +1,1 @@
+"""ML model `onnx`: a model in ONNX format, run by ONNX Runtime (extra `ml`)."""

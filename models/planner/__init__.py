@@ -1,0 +1,1 @@
+"""Plans motions of an arm around obstacles, in a process of its own."""

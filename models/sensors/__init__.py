@@ -1,0 +1,1 @@
+"""The sensors service: readings of many sensors in one call."""

@@ -1,0 +1,1 @@
+"""Cameras and services that recognize things in pictures."""

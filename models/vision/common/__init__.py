@@ -1,0 +1,1 @@
+"""What the models in `vision` have in common."""

@@ -1,0 +1,1 @@
+"""Bases on wheels, and where they are."""

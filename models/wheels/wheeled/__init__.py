@@ -1,0 +1,1 @@
+"""Base `wheeled`: two rows of wheels, each wheel with a motor."""

@@ -1,3 +1,0 @@
-"""Attributes of the board `linux`."""
-
-from __future__ import annotations

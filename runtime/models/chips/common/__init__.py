@@ -1,1 +1,0 @@
-"""What models of several chips have in common."""

@@ -1,1 +1,0 @@
-"""Simulated models, one for each component API, all named `fake`."""

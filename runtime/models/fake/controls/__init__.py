@@ -1,1 +1,0 @@
-"""Simulated components with inputs and outputs."""

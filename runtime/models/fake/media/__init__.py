@@ -1,1 +1,0 @@
-"""Simulated cameras and audio devices."""

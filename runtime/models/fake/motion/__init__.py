@@ -1,1 +1,0 @@
-"""Simulated components that move."""

@@ -1,1 +1,0 @@
-"""ML models: inference on this computer, and tensors."""

@@ -1,1 +1,0 @@
-"""Planning of motions in a separate process: the contract, the checks, the search and the process."""

@@ -1,0 +1,1 @@
+"""Places and shapes: poses, orientations, shapes and frames."""
