@@ -84,11 +84,11 @@ class Counted:
         self.count = 0
 
     async def read(self, work: Work[T]) -> T:
-        """See `Store.read`."""
+        """Return the result of `work`, which sees a single snapshot and must not change anything."""
         return await self._store.read(lambda sql: work(_Handle(sql, self)))
 
     async def write(self, work: Work[T]) -> T:
-        """See `Store.write`."""
+        """Execute `work` as a transaction; its changes are durable when this returns."""
         return await self._store.write(lambda sql: work(_Handle(sql, self)))
 
 

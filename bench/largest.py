@@ -66,11 +66,11 @@ class Steps(trio.abc.Instrument):
         self._begin = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """See `trio.abc.Instrument`."""
+        """Note when a step of a task begins."""
         self._begin = time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """See `trio.abc.Instrument`."""
+        """Record a step that has ended."""
         if not task.context.get(is_client, False):
             self.longest = max(self.longest, time.thread_time() - self._begin)
 

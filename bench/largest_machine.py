@@ -43,7 +43,7 @@ class Echo(Generic):
     """Answers every command with an empty reply."""
 
     async def do_command(self, command: Mapping[str, Any], *, timeout: float | None = None) -> Mapping[str, Any]:
-        """See `Generic.do_command`."""
+        """Return the command."""
         await trio.lowlevel.checkpoint()
         return {}
 
@@ -52,7 +52,7 @@ class Many(Sensor):
     """A sensor whose name contains the number of values in its readings."""
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
-        """See `Sensor.get_readings`."""
+        """Return readings by name, in units that the driver documents; put the unit in the name (`temperature_c`)."""
         await trio.lowlevel.checkpoint()
         return {"values": [1.5] * int(self.name.name.removeprefix("n"))}
 
@@ -61,7 +61,7 @@ class Pictures(Camera):
     """A camera whose name contains the size of its images in MiB."""
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
-        """See `Camera.get_images`."""
+        """Take an image with each sensor in `filter_source_names` (empty: all sensors) at the same time."""
         await trio.lowlevel.checkpoint()
         return Images([Image(bytes(int(self.name.name.removeprefix("m")) * MIB))])
 

@@ -70,7 +70,7 @@ class ClockCamera(Camera):
     _backgrounds: ClassVar[list[Any]] = []
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
-        """See `Camera.get_images`."""
+        """Take an image with each sensor in `filter_source_names` (empty: all sensors) at the same time."""
         await trio.lowlevel.checkpoint()
         begin = time.thread_time()
         data = self._draw()

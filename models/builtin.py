@@ -32,7 +32,7 @@ class Builtin:
         self._table = table
 
     def config(self, api: API, model: Model) -> type[Attributes]:
-        """See `Models.config`. UnknownModel if the model is not built in."""
+        """Return the class of the attributes. UnknownModel if the model is not built in."""
         path = self._table.get((str(api), str(model)))
         if path is None:
             raise unknown_model(api, model, self._table.keys(), APIS)

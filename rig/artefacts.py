@@ -94,7 +94,7 @@ class LogSink:
         self._artefacts = artefacts
 
     def write(self, entry: Entry) -> None:
-        """See `Sink.write`."""
+        """Write a message."""
         try:
             self._artefacts.log(entry)
         except Exception:  # a sink never raises; the folder may be gone, or the disk full

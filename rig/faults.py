@@ -138,22 +138,22 @@ class SimBench:
         self._hardware = hardware
 
     async def inject(self, name: str, plan: FaultPlan) -> None:
-        """See `Bench.inject`."""
+        """Inject faults into the device `name`."""
         await trio.lowlevel.checkpoint()
         self._hardware.faults.inject(name, plan)
 
     async def clear(self, name: str) -> None:
-        """See `Bench.clear`."""
+        """Remove the faults of the device `name`."""
         await trio.lowlevel.checkpoint()
         self._hardware.faults.clear(name)
 
     async def set_plugged(self, name: str, plugged: bool) -> None:
-        """See `Bench.set_plugged`."""
+        """Unplug or plug an I2C or SPI bus, a serial port, a USB socket or a GPIO chip."""
         await trio.lowlevel.checkpoint()
         self._hardware.set_plugged(name, plugged)
 
     async def set_stuck(self, bus: str, stuck: bool) -> None:
-        """See `Bench.set_stuck`."""
+        """Hold the clock of an I2C bus low, or release it."""
         await trio.lowlevel.checkpoint()
         i2c = self._hardware.bus(bus)
         if stuck:
@@ -162,7 +162,7 @@ class SimBench:
             i2c.release()
 
     async def set_short(self, line: Line, level: bool | None) -> None:
-        """See `Bench.set_short`."""
+        """Short a line to a level, or remove the short circuit (None)."""
         await trio.lowlevel.checkpoint()
         world = self._hardware.world
         signal = None if level is None else HIGH if level else LOW

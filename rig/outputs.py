@@ -105,11 +105,11 @@ class _Digital:
         self._settings = settings
 
     def read(self) -> bool:
-        """See `DigitalOutput.read`."""
+        """Return the level on the line, which is the written one unless the line is shorted."""
         return self._inner.read()
 
     def write(self, high: bool) -> None:
-        """See `DigitalOutput.write`."""
+        """Set the line to a level and hold it."""
         self._inner.write(high)
         self._outputs.note(self._name, high)
 
@@ -125,11 +125,11 @@ class _Pwm:
         self._inner = inner
 
     def wave(self) -> tuple[float, float]:
-        """See `PwmOutput.wave`."""
+        """Return the current duty (0 to 1) and frequency in Hz."""
         return self._inner.wave()
 
     def set_wave(self, duty: float, frequency: float) -> None:
-        """See `PwmOutput.set_wave`."""
+        """Set duty (0 to 1) and frequency (Hz, above 0) together; HalError (unsupported) outside the range."""
         self._inner.set_wave(duty, frequency)
         self._outputs.note(self._name, duty)
 
@@ -147,11 +147,11 @@ class WatchedSim(SimHardware):
         outputs.reservations = self.reservations
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
-        """See `Hardware.digital_output`."""
+        """Open a line as an output at its safe level."""
         return self._watch.digital(line, settings, super().digital_output(line, settings))
 
     def pwm(self, target: PwmChannel | Line) -> AbstractAsyncContextManager[PwmOutput]:
-        """See `Hardware.pwm`."""
+        """Open a hardware channel, or a line on which software generates the wave (slow and with jitter)."""
         return self._watch.pwm(target, super().pwm(target))
 
 
@@ -164,9 +164,9 @@ class WatchedLinux(LinuxHardware):
         outputs.reservations = self.reservations
 
     def digital_output(self, line: Line, settings: OutputSettings) -> AbstractAsyncContextManager[DigitalOutput]:
-        """See `Hardware.digital_output`."""
+        """Open a line as an output at its safe level."""
         return self._watch.digital(line, settings, super().digital_output(line, settings))
 
     def pwm(self, target: PwmChannel | Line) -> AbstractAsyncContextManager[PwmOutput]:
-        """See `Hardware.pwm`."""
+        """Open a hardware channel, or a line on which software generates the wave (slow and with jitter)."""
         return self._watch.pwm(target, super().pwm(target))

@@ -146,7 +146,10 @@ class Inbox:
         return await self.inflate(inflating(message, self.max_message)) if compressed else message
 
     async def get_framed(self) -> bytes | bytearray | None:
-        """See `get`; the message is uncompressed and has its prefix. A large one is not copied."""
+        """Return the next message, None at the end.
+
+        The message is uncompressed and has its prefix. A large one is not copied.
+        """
         if not await self._is_next_complete():
             return None
         need, pos, buffer = self._need, self._pos, self._buffer

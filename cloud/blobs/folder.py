@@ -36,15 +36,15 @@ class FolderBlobs:
 
     @property
     def where(self) -> str:
-        """See Blobs."""
+        """Folder or bucket, for messages."""
         return str(self._folder)
 
     def path(self, key: str) -> str:
-        """See Blobs."""
+        """Return the absolute path of a blob, whether or not it exists; None if blobs are no files of this computer."""
         return f"{self._absolute}/{name_of(key)}"
 
     async def stamp(self) -> bytes:
-        """See Blobs."""
+        """Return up to MOST_STAMP bytes of the file STAMP; empty if it does not exist."""
 
         def read() -> bytes:
             with suppress(FileNotFoundError), (self._folder / STAMP).open("rb") as file:
@@ -54,11 +54,11 @@ class FolderBlobs:
         return await self._run(read)
 
     async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
-        """See Blobs."""
+        """Write the file STAMP, durable on return."""
         return await self._run(lambda: write_stamp(self._folder, content, replace=replace))
 
     async def size(self, key: str) -> int | None:
-        """See Blobs."""
+        """Return the size of a blob in bytes; None if it does not exist."""
 
         def read_size() -> int | None:
             with suppress(FileNotFoundError):
@@ -68,7 +68,7 @@ class FolderBlobs:
         return await self._run(read_size)
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
-        """See Blobs."""
+        """Store the concatenation of `pieces`; durable on return, and removed after an error."""
         key = key or new_key()
         writer = _FileWriter(self._path(key))
         digest, size = hashlib.sha256(), 0
@@ -85,7 +85,7 @@ class FolderBlobs:
         return Blob(key, size, digest.hexdigest())
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
-        """See Blobs."""
+        """Yield the content of a blob from byte `start` on; NOT_FOUND."""
         path = self._path(key)
         opened = ExitStack()
         files: list[BinaryIO] = []
@@ -109,11 +109,11 @@ class FolderBlobs:
             self._worker.post(opened.close)  # also closes a file that is opened after the reader was cancelled
 
     async def delete(self, key: str) -> None:
-        """See Blobs."""
+        """Delete a blob, if it exists."""
         await self._run(lambda: self._path(key).unlink(missing_ok=True))
 
     async def listed(self) -> AsyncGenerator[list[ListedBlob], None]:
-        """See Blobs."""
+        """Yield all blobs in batches, grouped by key prefix."""
         for folder in await self._run(lambda: sorted(self._folder.glob("??"))):
             page = await self._run(
                 lambda folder=folder: [  # type: ignore[misc]
@@ -124,7 +124,10 @@ class FolderBlobs:
                 yield page
 
     async def tidy(self, age: float) -> int:
-        """See Blobs. The age counts from the last write, so uploads in progress are not removed."""
+        """Remove incomplete uploads that began more than `age` seconds ago; return their number.
+
+        The age counts from the last write, so uploads in progress are not removed.
+        """
         before = time.time() - age
 
         def remove() -> int:

@@ -77,15 +77,15 @@ class S3Blobs:
 
     @property
     def where(self) -> str:
-        """See Blobs."""
+        """Folder or bucket, for messages."""
         return str(self.location)
 
     def path(self, key: str) -> None:
-        """See Blobs."""
+        """Return the absolute path of a blob, whether or not it exists; None if blobs are no files of this computer."""
         return
 
     async def stamp(self) -> bytes:
-        """See Blobs."""
+        """Return up to MOST_STAMP bytes of the file STAMP; empty if it does not exist."""
         try:
             content, _ = await self._client.part_of(STAMP, 0, MOST_STAMP)
         except Refused as error:
@@ -95,14 +95,14 @@ class S3Blobs:
         return bytes(content)
 
     async def put_stamp(self, content: bytes, *, replace: bool) -> bool:
-        """See Blobs."""
+        """Write the file STAMP, durable on return."""
         if not replace and await self.stamp():
             return False
         await self._client.call("PUT", STAMP, (), Body(content))
         return True
 
     async def size(self, key: str) -> int | None:
-        """See Blobs."""
+        """Return the size of a blob in bytes; None if it does not exist."""
         try:
             answer = await self._client.call("HEAD", name_of(key))
         except Refused as error:
@@ -112,7 +112,10 @@ class S3Blobs:
         return int(answer.headers.get("content-length", "0"))
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
-        """See Blobs. At most 8 MiB are held in memory. EXHAUSTED for more than 10,000 such parts (78 GiB)."""
+        """Store the concatenation of `pieces`; durable on return, and removed after an error.
+
+        At most 8 MiB are held in memory. EXHAUSTED for more than 10,000 such parts (78 GiB).
+        """
         key = key or new_key()
         upload = _Upload(self._client, name_of(key), self._longest, self._part)
         try:
@@ -123,7 +126,10 @@ class S3Blobs:
             raise
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
-        """See Blobs. A slow reader does not occupy a connection: each range is a separate request."""
+        """Yield the content of a blob from byte `start` on; NOT_FOUND.
+
+        A slow reader does not occupy a connection: each range is a separate request.
+        """
         name, offset, window = name_of(key), start, FIRST_WINDOW
         while True:
             try:
@@ -140,18 +146,21 @@ class S3Blobs:
             window = WINDOW
 
     async def delete(self, key: str) -> None:
-        """See Blobs."""
+        """Delete a blob, if it exists."""
         await _delete(self._client, name_of(key))
 
     async def listed(self) -> AsyncGenerator[list[ListedBlob], None]:
-        """See Blobs."""
+        """Yield all blobs in batches, grouped by key prefix."""
         token: str | None = None
         while token != "":
             page, token = await self._page(token)
             yield page
 
     async def tidy(self, age: float) -> int:
-        """See Blobs. This aborts multipart uploads of killed processes."""
+        """Remove incomplete uploads that began more than `age` seconds ago; return their number.
+
+        This aborts multipart uploads of killed processes.
+        """
         before = datetime.now(UTC) - timedelta(seconds=age + self._longest)
         removed = 0
         markers: tuple[str, str] | None = ("", "")

@@ -77,7 +77,7 @@ class _EventRecorder(Events):
     notified = False
 
     def notify(self, topic: str, subject: str) -> None:
-        """See Events."""
+        """Notify all listeners of a subject; does not block."""
         self.notified = True
 
 

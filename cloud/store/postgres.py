@@ -94,11 +94,11 @@ class PostgresStore:
                 nursery.cancel_scope.cancel()
 
     async def read(self, work: Work[T]) -> T:
-        """See Store."""
+        """Return the result of `work`, which sees a single snapshot and must not change anything."""
         return await self._readers.run(lambda session: session.read(work))
 
     async def write(self, work: Work[T]) -> T:
-        """See Store."""
+        """Execute `work` as a transaction; its changes are durable when this returns."""
         return await self._writers.run(lambda session: session.write(work))
 
     def _notify(self, news: Sequence[tuple[str, str]]) -> None:

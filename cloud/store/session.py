@@ -103,14 +103,17 @@ class Session:
                 connection.close()
 
     def read(self, work: Work[T]) -> T:
-        """See Store. Repeated once if the connection was lost, because an idle connection may be long dead."""
+        """Return the result of `work`, which sees a single snapshot and must not change anything.
+
+        Repeated once if the connection was lost, because an idle connection may be long dead.
+        """
         try:
             return self._attempt(work)[0]
         except _Lost:
             return self._retry(work)[0]
 
     def write(self, work: Work[T]) -> T:
-        """See Store."""
+        """Execute `work` as a transaction; its changes are durable when this returns."""
         assert self._on_commit is not None
         pause, conflicts = FIRST_PAUSE, 0
         for _ in range(ATTEMPTS):
@@ -242,14 +245,14 @@ class PostgresHandle:
         self.events: dict[tuple[str, str], None] = {}
 
     def run(self, statement: str, *parameters: Value) -> int:
-        """See Sql."""
+        """Execute a statement; return the number of changed rows."""
         self._first_rows.before(statement)
         with self._executing():
             count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
             return count
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
-        """See Sql."""
+        """Execute a statement for each of many rows."""
         self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.cursor()
@@ -261,7 +264,7 @@ class PostgresHandle:
                 cursor.execute(numbered(split.of(len(batch))), plain([value for row in batch for value in row]))
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
-        """See Sql."""
+        """Return all rows of a query."""
         self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.execute(numbered(statement), plain(parameters))
@@ -271,7 +274,7 @@ class PostgresHandle:
             return rows
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """See Sql."""
+        """Return the first row of a query; None if there is none."""
 
         def first() -> Row | None:
             rows = self.rows(statement, *parameters)
@@ -280,12 +283,12 @@ class PostgresHandle:
         return self._first_rows.of(statement, parameters, first)
 
     def in_turn(self, subject: str) -> None:
-        """See Sql."""
+        """Wait until all other transactions that called this with the same subject have ended."""
         with self._executing():
             self._connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_TURN, subject))
 
     def notify(self, topic: str, subject: str) -> None:
-        """See Sql."""
+        """Notify listeners to `topic` about `subject`, once the transaction has been committed."""
         self.events[topic, subject] = None
 
     def result(self, work: Work[T]) -> T:

@@ -75,14 +75,14 @@ class SqliteHandle:
         self.written = 0  # estimated bytes
 
     def run(self, statement: str, *parameters: Value) -> int:
-        """See Sql."""
+        """Execute a statement; return the number of changed rows."""
         self._count(parameters)
         self._first_rows.before(statement)
         with self._executing():
             return self._connection.execute(statement, parameters).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
-        """See Sql."""
+        """Execute a statement for each of many rows."""
         split = of_many(statement)
         self._first_rows.before(statement)
         with self._executing():
@@ -95,7 +95,7 @@ class SqliteHandle:
                     self._connection.execute(split.of(len(batch)), [*chain.from_iterable(batch)])
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
-        """See Sql."""
+        """Return all rows of a query."""
         self._first_rows.before(statement)
         with self._executing():
             cursor = self._connection.execute(statement, parameters)
@@ -103,10 +103,13 @@ class SqliteHandle:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def in_turn(self, subject: str) -> None:
-        """See Sql. Nothing to do, because a single thread writes."""
+        """Wait until all other transactions that called this with the same subject have ended.
+
+        Nothing to do, because a single thread writes.
+        """
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
-        """See Sql."""
+        """Return the first row of a query; None if there is none."""
 
         def first() -> Row | None:
             with self._executing():
@@ -123,7 +126,7 @@ class SqliteHandle:
         self.written += rows * (PAGE + sum([len(value) for value in values if isinstance(value, (str, bytes))]))
 
     def notify(self, topic: str, subject: str) -> None:
-        """See Sql."""
+        """Notify listeners to `topic` about `subject`, once the transaction has been committed."""
         self.events.append((topic, subject))
 
     def result(self, work: Work[Any]) -> Any:
@@ -237,14 +240,14 @@ class SqliteStore:
             _log.error(f"the database {path} cannot be checked: {error}", remedy="check its disk")
 
     async def read(self, work: Work[T]) -> T:
-        """See Store."""
+        """Return the result of `work`, which sees a single snapshot and must not change anything."""
         try:
             return await self._crew.run(organization(), lambda number: _reading(self._readers[number].connection, work))
         except sqlite3.Error as error:
             raise self._failure(error, "read") from error
 
     async def write(self, work: Work[T]) -> T:
-        """See Store."""
+        """Execute `work` as a transaction; its changes are durable when this returns."""
         await trio.lowlevel.checkpoint_if_cancelled()
         write = _Write(work)
         self._arrived.append((organization(), write))

@@ -59,7 +59,10 @@ def with_client(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, No
 
 
 def with_client_on_trio(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """See `with_client`. `work` also does something else while it waits, or sends a stream of requests."""
+    """Return a function for a command that calls `work` with a client of the cloud that the user has signed in to.
+
+    `work` also does something else while it waits, or sends a stream of requests.
+    """
     return _with_client(work, on_trio=True)
 
 

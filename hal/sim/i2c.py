@@ -110,7 +110,7 @@ class SimI2cBus:
         return system_error(self.label(address), fault, group="i2c")
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
-        """See I2cBus.transaction."""
+        """Execute `steps` at a 7-bit `address` with repeated starts between them."""
         check_transaction(self.name, address, steps)
         async with self._order:
             await trio.sleep_until(self._free_at)
@@ -157,6 +157,6 @@ class SimI2cBus:
         return read
 
     async def lost(self) -> NoReturn:
-        """See I2cBus.lost."""
+        """Wait until the adapter is gone, then raise HalError (gone)."""
         await self._gone.wait()
         raise self._gone_error()

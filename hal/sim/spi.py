@@ -117,7 +117,7 @@ class _Device:
         self._settings = settings
 
     async def transfer(self, *parts: bytes) -> list[bytes]:
-        """See SpiDevice.transfer."""
+        """Send `parts` while chip select is held; return the received parts, which have the same lengths."""
         answer = await self._bus.transfer(self._select, b"".join(parts), self._settings)
         result, start = [], 0
         for part in parts:

@@ -97,7 +97,7 @@ class SimUsbDevice:
         )
 
     async def control_in(self, request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-        """See UsbDevice.control_in."""
+        """Receive at most `length` bytes by a control transfer."""
         async with self._order:
             await self._access()
             try:
@@ -106,7 +106,7 @@ class SimUsbDevice:
                 raise self._rejected(request_type, request, value, index) from stall
 
     async def control_out(self, request_type: int, request: int, value: int, index: int, data: bytes = b"") -> None:
-        """See UsbDevice.control_out."""
+        """Send data by a control transfer."""
         async with self._order:
             await self._access()
             try:
@@ -115,7 +115,7 @@ class SimUsbDevice:
                 raise self._rejected(request_type, request, value, index) from stall
 
     async def write(self, endpoint: int, data: bytes) -> None:
-        """See UsbDevice.write."""
+        """Send all of `data` to a bulk or interrupt endpoint."""
         async with self._order:
             await self._access()
             try:
@@ -126,7 +126,10 @@ class SimUsbDevice:
                 ) from stall
 
     async def read(self, endpoint: int, length: int) -> bytes:
-        """See UsbDevice.read; data beyond `length` is left for the next read."""
+        """Wait for data of a bulk or interrupt endpoint (0x80 set) and return at most `length` bytes.
+
+        Data beyond `length` is left for the next read.
+        """
         await self._access()
         while not self._data.get(endpoint):
             self._wake = trio.Event()
@@ -138,7 +141,7 @@ class SimUsbDevice:
         return data[:length]
 
     async def lost(self) -> NoReturn:
-        """See UsbDevice.lost."""
+        """Wait until the device is gone, then raise HalError (gone)."""
         await self._gone.wait()
         raise self._gone_error()
 

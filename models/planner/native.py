@@ -38,7 +38,7 @@ class NativeSearch:
     def __call__(
         self, problem: Problem, scene: Scene, goal: Sequence[float], line: Line | None
     ) -> Iterator[list[list[float]]]:
-        """See `solve.Search`."""
+        """Search for a way around the obstacles; None if none is found in time."""
         try:
             self._util.RNG.setSeed(problem.seed)
         except Exception:  # only the first random numbers of a process can be seeded; later goals continue with them

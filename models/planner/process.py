@@ -25,7 +25,7 @@ from schema import ErrorKind, MachineError
 AT_ONCE: Final = 2  # processes
 GRACE: Final = 20.0  # seconds beyond those of the problem: start, imports and the final check
 MAX_ANSWER: Final = 16 * 1024 * 1024
-_ROOT: Final = str(Path(__file__).resolve().parents[3])
+_ROOT: Final = str(Path(__file__).resolve().parents[2])
 _SIZE: Final = 64 * 1024
 
 

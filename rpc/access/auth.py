@@ -157,7 +157,10 @@ class Authenticator:
         )
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002
-        """See `authenticate`. Subclasses may first fetch credentials that are stored elsewhere."""
+        """Return a token for valid credentials: without expiry, or for a session of the pages of `life` seconds.
+
+        Subclasses may first fetch credentials that are stored elsewhere.
+        """
         return self.authenticate(entity, type, payload, peer=peer, life=life)
 
     # ---- tickets of links that log in, see rpc.access.tickets
@@ -291,7 +294,10 @@ class Authenticator:
         return identity
 
     async def identified(self, token: str) -> Identity | None:
-        """See `identify`. Subclasses may first fetch credentials that are stored elsewhere, as in `sign_in`."""
+        """Return the identity of a token; None if it is invalid or revoked, or if the server is open.
+
+        Subclasses may first fetch credentials that are stored elsewhere, as in `sign_in`.
+        """
         return self.identify(token)
 
     def holds(self, identity: Identity) -> bool:

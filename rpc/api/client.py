@@ -53,17 +53,23 @@ class ApiClient:
     async def call_with_metadata(
         self, api: API | str, name: str, method: str, /, **arguments: Any
     ) -> tuple[Any, Mapping[str, Any]]:
-        """See `call`. Returns the result and the initial metadata of the reply."""
+        """Call a method that has one result, and return the result.
+
+        Returns the result and the initial metadata of the reply.
+        """
         metadata: dict[str, Any] = {}
         return await self._call(_Call(find_method(api, method), name, arguments), ANY, metadata), metadata
 
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
-        """See `call`. Uses the API of `base` and returns the result type of its method."""
+        """Call a method that has one result, and return the result.
+
+        Uses the API of `base` and returns the result type of its method.
+        """
         rpc_method = find_method(base.API, method)  # type: ignore[attr-defined]
         return await self._call(_Call(rpc_method, name, arguments), result_hint(base, method))
 
     async def call_at(self, path: str, base: type, name: str, method: str, /, **arguments: Any) -> Any:
-        """See `call_as`. Calls the RPC at `path`, whose messages have the same fields as those of `method`."""
+        """Call the RPC at `path`, whose messages have the same fields as those of `method`; return its result."""
         rpc_method = replace(find_method(base.API, method), path=path)  # type: ignore[attr-defined]
         return await self._call(_Call(rpc_method, name, arguments), result_hint(base, method))
 
@@ -96,7 +102,7 @@ class ApiClient:
         return self._stream(_Call(find_method(api, method), name, arguments), ANY)
 
     def stream_as(self, base: type, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """See `stream`. Uses the API of `base` and yields the result type of its method."""
+        """Call a method and yield its results. Uses the API of `base` and yields the result type of its method."""
         rpc_method = find_method(base.API, method)  # type: ignore[attr-defined]
         return self._stream(_Call(rpc_method, name, arguments), result_hint(base, method))
 

@@ -134,21 +134,21 @@ class _Reply:
         """Ignore the initial metadata, which the HTTP response does not include."""
 
     async def send_message(self, sid: int, data: bytes | bytearray) -> None:
-        """See `Carrier.send_message`."""
+        """Send one message, including its 5-byte prefix, in order, and wait for flow control."""
         self.data = bytes(data[5:])
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
-        """See `Carrier.send_trailers`."""
+        """Queue the end of the response: the gRPC status and `extra` (grpc-message, trailing metadata)."""
         self.status, self.extra = status, dict(extra)
 
     def reset(self, sid: int, code: int) -> None:
-        """See `Carrier.reset`."""
+        """Abort the call with an HTTP/2 error code."""
 
     def consumed(self, sid: int, n: int) -> None:
-        """See `Carrier.consumed`."""
+        """Return `n` flow-controlled bytes, which the call has consumed, to the window."""
 
     def forget(self, sid: int) -> None:
-        """See `Carrier.forget`."""
+        """Release the call, whose task is about to end; its `sid` is not used again."""
 
 
 class Gateway:
@@ -167,7 +167,7 @@ class Gateway:
         self._loaded: set[str] = set()
 
     async def __call__(self, exchange: HttpExchange) -> None:
-        """See `ServerCore.fallback`."""
+        """Answer an exchange that is not gRPC."""
         path, _, query = exchange.path.partition("?")
         segments = tuple(unquote(segment) for segment in path.strip("/").split("/"))
         own = segments[:2] == OWN or segments[0] in cloud_v1.SERVICES

@@ -73,7 +73,7 @@ class PlainHttp:
     async def post(
         self, path: str, headers: Sequence[tuple[str, str]], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """See `rpc.client.web.HttpClient.post`."""
+        """Send a request; return the status, the header fields with names in lower case, and the whole body."""
         content = bytearray()
         with self._errors():
             answer = self._send(path, headers, body)
@@ -87,7 +87,7 @@ class PlainHttp:
     async def open(
         self, path: str, headers: Sequence[tuple[str, str]], body: bytes
     ) -> tuple[int, Mapping[str, str], AsyncIterator[bytes]]:
-        """See `rpc.client.web.StreamingHttpClient.open`."""
+        """Send a request; return the status, the header fields with names in lower case, and the parts of the body."""
         with self._errors():
             answer = self._send(path, headers, body)
         return answer.status, answer.fields, self._following(answer)

@@ -29,7 +29,10 @@ class ApiKey:
         self._lock = trio.Lock()
 
     async def headers(self, channel: Channel) -> Sequence[tuple[str, str]]:
-        """See `rpc.client.channel.Credentials.headers`. Raises the GRPCError of a failed Authenticate call."""
+        """Return header fields for a call, such as authorization.
+
+        Raises the GRPCError of a failed Authenticate call.
+        """
         if self._headers is None:
             async with self._lock:
                 if self._headers is None:
@@ -37,7 +40,7 @@ class ApiKey:
         return self._headers
 
     def rejected(self) -> None:
-        """See `rpc.client.channel.Credentials.rejected`."""
+        """Discard the result of `headers`, because a call with it was answered UNAUTHENTICATED."""
         self._headers = None
 
     def __repr__(self) -> str:

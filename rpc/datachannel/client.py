@@ -101,13 +101,16 @@ class ClientChannel(Connection):
             self.close()
 
     def close(self) -> None:
-        """See `Connection.close`."""
+        """End all calls and close the channel after the messages that are queued."""
         super().close()
         self.ended.set()
         self._slots.unpark_all()
 
     async def begin(self, caller: Caller, method: str, headers: Headers, *, end: bool) -> int:
-        """See `CallConnection.begin`. RESOURCE_EXHAUSTED if the metadata does not fit into one message."""
+        """Start a call of `method`, waiting until the connection can carry one more; return its number.
+
+        RESOURCE_EXHAUSTED if the metadata does not fit into one message.
+        """
         try:
             await self.channel.wait_open()
         except trio.BrokenResourceError:
@@ -129,7 +132,7 @@ class ClientChannel(Connection):
         return sid
 
     async def send_data(self, sid: int, data: bytes | bytearray, *, end: bool = False) -> None:
-        """See `CallConnection.send_data`."""
+        """Send one message, including its 5-byte prefix, or with `end` and no data only the end of the request."""
         stream = self.streams.get(sid)
         if stream is None:
             raise StreamTerminatedError("the call has ended")
@@ -139,13 +142,13 @@ class ClientChannel(Connection):
             await self.transmit(envelope.request_end(sid))
 
     def consumed(self, sid: int, n: int) -> None:
-        """See `CallConnection.consumed`."""
+        """Return `n` bytes that the call has read to flow control."""
         stream = self.streams.get(sid)
         if stream is not None:
             stream.assembly.consumed(n)
 
     def forget(self, sid: int) -> None:
-        """See `CallConnection.forget`."""
+        """Release a call, and abort it unless it is complete."""
         stream = self.streams.get(sid)
         if stream is not None:
             self.put(envelope.request_reset(sid))
@@ -217,18 +220,18 @@ class ClientStream(Stream):
         return envelope.fields_of(metadata, self._client.limits.max_header_list)
 
     def abandon(self, code: int, text: str) -> None:
-        """See `Stream.abandon`."""
+        """Notify the receiver that its call was ended, with an HTTP/2 error code, and send nothing more."""
         self.finish()
         self._caller.terminate(REFUSED_STREAM, text)
 
     def fail(self, code: int, text: str) -> None:
-        """See `Stream.fail`."""
+        """End the call because the peer broke a rule or limit: notify the peer and the receiver."""
         self._client.put(envelope.request_reset(self.sid))
         self._client.release(self)
         self._caller.terminate(code, text)
 
     def packet(self, data: bytes, *, last: bool, end: bool) -> bytes:
-        """See `Stream.packet`."""
+        """Encode a packet."""
         return envelope.request_message(self.sid, data, last=last, end=end)
 
 

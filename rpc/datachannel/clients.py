@@ -69,7 +69,7 @@ class Responder(Protocol):
     """Answers offers."""
 
     async def respond(self, stream: Any, offer: Any, caller: Identity | None, door: Door) -> None:
-        """See `Clients.respond`."""
+        """Answer an offer, and exchange candidates with the caller until its channel is open or the time is over."""
         ...
 
 

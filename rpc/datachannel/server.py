@@ -192,17 +192,17 @@ class ServerStream(Stream):
 
     @property
     def peer(self) -> Peer:
-        """See `Carrier.peer`."""
+        """Remote end of the carrier."""
         return self._server.peer
 
     @property
     def budget(self) -> Budget:
-        """See `Carrier.budget`."""
+        """Limit of bytes received but not yet read, shared by all calls of the carrier."""
         return self._server.budget
 
     @property
     def flow(self) -> Flow:
-        """See `Carrier.flow`."""
+        """State of the carrier in the scheduling of turns."""
         return self._server.flow
 
     # Received
@@ -229,50 +229,59 @@ class ServerStream(Stream):
             self.call.end()
 
     def abandon(self, code: int, text: str) -> None:
-        """See `Stream.abandon`."""
+        """Notify the receiver that its call was ended, with an HTTP/2 error code, and send nothing more."""
         if not self.done:
             self.finish()
             self.call.cancel_by_peer()
 
     def fail(self, code: int, text: str) -> None:
-        """See `Stream.fail`; the client gets the status that fits the code."""
+        """End the call because the peer broke a rule or limit: notify the peer and the receiver.
+
+        The client gets the status that fits the code.
+        """
         self._end(statuses.of_reset(code), text)
         self.call.cancel_by_peer()
 
     # Carrier
 
     def send_headers(self, sid: int, extra: Headers) -> None:
-        """See `Carrier.send_headers`. ValueError if the metadata does not fit into one message of the channel."""
+        """Queue the response headers: status 200, content type and `extra`, the initial metadata.
+
+        ValueError if the metadata does not fit into one message of the channel.
+        """
         if not self.done:
             self._server.put(envelope.response_headers(self.sid, extra))
             self._headers_sent = True
 
     async def send_message(self, sid: int, data: bytes | bytearray) -> None:
-        """See `Carrier.send_message`."""
+        """Send one message, including its 5-byte prefix, in order, and wait for flow control."""
         await self.send(data)
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
-        """See `Carrier.send_trailers`. A response that was cut off inside a message is not OK."""
+        """Queue the end of the response: the gRPC status and `extra` (grpc-message, trailing metadata).
+
+        A response that was cut off inside a message is not OK.
+        """
         if self.cut and not status:
             self._end(Status.CANCELLED, "a reply was cut off, because the method stopped sending it")
         elif not self.done:
             self._send_trailers(status, extra)
 
     def reset(self, sid: int, code: int) -> None:
-        """See `Carrier.reset`."""
+        """Abort the call with an HTTP/2 error code."""
         self._end(statuses.of_reset(code), "the server has aborted the call")
 
     def consumed(self, sid: int, n: int) -> None:
-        """See `Carrier.consumed`."""
+        """Return `n` flow-controlled bytes, which the call has consumed, to the window."""
         self.assembly.consumed(n)
 
     def forget(self, sid: int) -> None:
-        """See `Carrier.forget`."""
+        """Release the call, whose task is about to end; its `sid` is not used again."""
         self.finish()
         self._server.release(self)
 
     def packet(self, data: bytes, *, last: bool, end: bool) -> bytes:
-        """See `Stream.packet`."""
+        """Encode a packet."""
         return envelope.response_message(self.sid, data, last=last)
 
     def _end(self, status: Status, text: str) -> None:

@@ -30,7 +30,7 @@ class MessageStream(trio.abc.Stream):
         self._closed = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """See `trio.abc.ReceiveStream.receive_some`."""
+        """Return the next received bytes, at least one; empty at the end of the stream."""
         if self._closed:
             raise trio.ClosedResourceError
         if self._unread:
@@ -42,7 +42,7 @@ class MessageStream(trio.abc.Stream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """See `trio.abc.SendStream.send_all`."""
+        """Send all of the data, waiting for the peer if necessary."""
         if self._closed:
             raise trio.ClosedResourceError
         with memoryview(data) as view:
@@ -50,11 +50,11 @@ class MessageStream(trio.abc.Stream):
                 await self._send(bytes(view[start : start + LARGEST]))
 
     async def wait_send_all_might_not_block(self) -> None:
-        """See `trio.abc.SendStream.wait_send_all_might_not_block`; does not wait."""
+        """Return at once: `send_all` is where the stream waits."""
         await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        """See `trio.abc.AsyncResource.aclose`."""
+        """Close the stream; a task that waits for it gets `trio.ClosedResourceError`."""
         if not self._closed:
             self._closed = True
             await self._close()

@@ -36,7 +36,7 @@ class Wire(trio.abc.Stream):
         return self.stream, pushed_back
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """See `trio.abc.ReceiveStream.receive_some`."""
+        """Return the next received bytes, at least one; empty at the end of the stream."""
         if self._pushed_back:
             await trio.lowlevel.checkpoint()
             size = len(self._pushed_back) if max_bytes is None else max_bytes
@@ -52,7 +52,7 @@ class Wire(trio.abc.Stream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """See `trio.abc.SendStream.send_all`; with the time limit `stall` per slice."""
+        """Send all of the data; each slice has the time limit `stall`."""
         with memoryview(data) as view:
             for start in range(0, len(view), SLICE) if len(view) > SLICE else (0,):
                 with trio.move_on_after(self.stall) as scope:
@@ -63,11 +63,11 @@ class Wire(trio.abc.Stream):
                     raise trio.BrokenResourceError("the peer reads too slowly")
 
     async def wait_send_all_might_not_block(self) -> None:
-        """See `trio.abc.SendStream.wait_send_all_might_not_block`."""
+        """Wait until the transport might accept data."""
         await self.stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """See `trio.abc.AsyncResource.aclose`."""
+        """Close the stream; a task that waits for it gets `trio.ClosedResourceError`."""
         self.gone.set()
         await self.stream.aclose()
 

@@ -294,7 +294,7 @@ class Http1Connection:
     # For exchanges
 
     def recognize(self, *, key: bool) -> None:
-        """See `Ticket.recognize`."""
+        """Mark the connection as known after an admitted request; `key` is True if it presented a valid token."""
         if self.ticket is not None:
             self.ticket.recognize(key=key)
 

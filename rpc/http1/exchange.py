@@ -17,7 +17,7 @@ class Connection(Protocol):
     peer: Peer
 
     def recognize(self, *, key: bool) -> None:
-        """See `rpc.access.admission.Ticket.recognize`."""
+        """Mark the connection as known after an admitted request; `key` is True if it presented a valid token."""
         ...
 
     async def receive(self) -> bytes:
@@ -70,7 +70,7 @@ class PageExchange:
         await self._connection.watch()
 
     async def receive(self) -> bytes:
-        """See `HttpExchange.receive`."""
+        """Return the next piece of the request body, empty at its end, and return its bytes to flow control."""
         if self._body_ended.is_set():
             await trio.lowlevel.checkpoint()
             return b""
@@ -83,12 +83,12 @@ class PageExchange:
         return data
 
     async def respond(self, status: int, headers: Headers) -> None:
-        """See `HttpExchange.respond`."""
+        """Send the response head; call once."""
         self._connection.start(status, headers)
         await self._connection.below(self._high_water)
 
     async def send_body(self, data: bytes, *, end: bool) -> None:
-        """See `HttpExchange.send_body`."""
+        """Send a piece of the response body and wait for flow control; pass `end=True` with the last piece."""
         if data:
             self._connection.body(data)
         if end:

@@ -170,14 +170,14 @@ class WebCall:
     # Carrier
 
     def send_headers(self, sid: int, extra: Headers) -> None:
-        """See `Carrier.send_headers`."""
+        """Queue the response headers: status 200, content type and `extra`, the initial metadata."""
         if not self.gone:
             self.exchange.start(200, [*self._head(), *extra])
             if not self._unary:
                 self.exchange.flush()
 
     async def send_message(self, sid: int, data: bytes | bytearray) -> None:
-        """See `Carrier.send_message`."""
+        """Send one message, including its 5-byte prefix, in order, and wait for flow control."""
         if self.gone:
             raise StreamTerminatedError("the client has disconnected")
         self._frame(data)
@@ -186,7 +186,7 @@ class WebCall:
         await self.exchange.below(self.core.limits.send_high_water)
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
-        """See `Carrier.send_trailers`."""
+        """Queue the end of the response: the gRPC status and `extra` (grpc-message, trailing metadata)."""
         if self.gone:
             return
         if headers_sent:
@@ -197,12 +197,12 @@ class WebCall:
         self.exchange.finish()
 
     def reset(self, sid: int, code: int) -> None:
-        """See `Carrier.reset`."""
+        """Abort the call with an HTTP/2 error code."""
         self.gone = True
         self.exchange.abort()
 
     def consumed(self, sid: int, n: int) -> None:
-        """See `Carrier.consumed`."""
+        """Return `n` flow-controlled bytes, which the call has consumed, to the window."""
         self._unread -= n
         self._read.set()
 

@@ -44,7 +44,7 @@ class ClientConnection(Connection):
         self.ended = trio.Event()
 
     async def run(self, preread: bytes = b"", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """See `Connection.run`; sets `ended` when it returns."""
+        """Run until the peer disconnects or breaks a rule, or `close` is called. Sets `ended` when it returns."""
         try:
             await super().run(preread, task_status=task_status)
         finally:

@@ -116,7 +116,10 @@ class ServerConnection(Connection):
         self.put_headers(sid, block + hpack.encode_headers(extra) if extra else block, end=True)
 
     def drain(self) -> None:
-        """See `Connection.drain`; pages, which may stream without end, are cancelled after `limits.farewell`."""
+        """Accept no new calls and close once the current calls have ended.
+
+        Pages, which may stream without end, are cancelled after `limits.farewell`.
+        """
         super().drain()
         for stream in self.streams.values():
             if isinstance(stream.receiver, Exchange):
@@ -217,7 +220,7 @@ class ServerConnection(Connection):
         self.nursery.start_soon(call.run, name=call.method)
 
     def recognize(self, *, key: bool) -> None:
-        """See `Ticket.recognize`."""
+        """Mark the connection as known after an admitted request; `key` is True if it presented a valid token."""
         if self.ticket is not None:
             self.ticket.recognize(key=key)
 

@@ -16,7 +16,7 @@ class SignIn(Protocol):
     """Part of an Authenticator."""
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - wire name
-        """See Authenticator.sign_in."""
+        """Return a token for valid credentials."""
         ...
 
 
@@ -29,7 +29,10 @@ class AuthRouter:
         self._handler: Handler | None = None
 
     def get(self, path: str, /) -> Handler | None:
-        """See `Router.get`. The message classes are imported on the first Authenticate call."""
+        """Return the handler of `/package.Service/Method`, or None.
+
+        The message classes are imported on the first Authenticate call.
+        """
         if path != AUTHENTICATE:
             return self._inner.get(path)
         if self._handler is None:

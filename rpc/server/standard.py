@@ -64,7 +64,7 @@ class StandardServices:
         self._routers: dict[str, Router] = {}
 
     def get(self, path: str, /) -> Handler | None:
-        """See `Router.get`."""
+        """Return the handler of `/package.Service/Method`, or None."""
         service = path[1 : path.rfind("/")]
         if service not in STANDARD:
             return self._inner.get(path)

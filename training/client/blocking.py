@@ -58,36 +58,36 @@ class BlockingJob:
         return self._job.position
 
     def get(self) -> TrainingJob:
-        """See `Job.get`."""
+        """Return what the cloud says about the job now."""
         return run_blocking(self._job.get())
 
     def cancel(self) -> None:
-        """See `Job.cancel`."""
+        """Cancel the job; see `Operations.cancel_training_job`."""
         run_blocking(self._job.cancel())
 
     def delete(self) -> None:
-        """See `Job.delete`."""
+        """Delete the job, which must have ended; see `Operations.delete_completed_training_job`."""
         run_blocking(self._job.delete())
 
     def events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Event]:
-        """See `Job.events`."""
+        """Yield the events of the job as they happen, until it has ended; see `numbered_events`."""
         return iterate(self._job.events(after, patience=patience))
 
     def numbered_events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Numbered]:
-        """See `Job.numbered_events`."""
+        """Yield the events with higher numbers than `after` as they happen, until the job has ended."""
         return iterate(self._job.numbered_events(after, patience=patience))
 
     def wait(self, *, show: bool = False, file: TextIO | None = None, patience: float = PATIENCE) -> BlockingJob:
-        """See `Job.wait`."""
+        """Wait until the job has ended, and return it, so that `download` can follow."""
         run_blocking(self._job.wait(show=show, file=file, patience=patience))
         return self
 
     def download(self, folder: str | Path) -> list[Path]:
-        """See `Job.download`."""
+        """Unpack the model into `folder`, which is created, and return its files."""
         return run_blocking(self._job.download(folder))
 
     def report(self) -> Report | None:
-        """See `Job.report`."""
+        """Return the report of the trainer about the model, None if it has written none; see `download`."""
         return run_blocking(self._job.report())
 
 
@@ -98,11 +98,11 @@ class BlockingTrainingClient:
         self._client = client
 
     def job(self, id: str) -> BlockingJob:  # noqa: A002 - name of the published parameter
-        """See `TrainingClient.job`."""
+        """Return the job with an id, without asking the cloud."""
         return BlockingJob(self._client.job(id))
 
     def call(self, service: str, method: str, **fields: Any) -> Any:
-        """See `Operations.call`."""
+        """Call any other unary method of the cloud, such as `call("viam.app.v1.AppService", "list_organizations")`."""
         return run_blocking(self._client.call(service, method, **fields))
 
     def submit_training_job(
@@ -114,7 +114,7 @@ class BlockingTrainingClient:
         model_type: ModelType = ModelType.SINGLE_LABEL_CLASSIFICATION,
         tags: Sequence[str] = (),
     ) -> BlockingJob:
-        """See `TrainingClient.submit_training_job`."""
+        """Queue a job and return it."""
         client = self._client
         return BlockingJob(
             run_blocking(client.submit_training_job(org_id, dataset_id, model_name, model_version, model_type, tags))
@@ -130,64 +130,64 @@ class BlockingTrainingClient:
         model_version: str | None = None,
         arguments: Mapping[str, str] | None = None,
     ) -> BlockingJob:
-        """See `TrainingClient.submit_custom_training_job`."""
+        """Queue a run of a training script from the registry and return the job."""
         submitted = self._client.submit_custom_training_job(
             org_id, dataset_id, registry_item_id, registry_item_version, model_name, model_version, arguments
         )
         return BlockingJob(run_blocking(submitted))
 
     def get_training_job(self, id: str) -> TrainingJob:  # noqa: A002 - name of the published parameter
-        """See `Operations.get_training_job`."""
+        """Return a job; NOT_FOUND."""
         return run_blocking(self._client.get_training_job(id))
 
     def list_training_jobs(self, org_id: str, training_status: State | None = None) -> list[TrainingJob]:
-        """See `Operations.list_training_jobs`."""
+        """Return all jobs of an organization, newest first, or those in one state; reads page by page."""
         return run_blocking(self._client.list_training_jobs(org_id, training_status))
 
     def list_training_jobs_page(
         self, org_id: str, training_status: State | None = None, before: int = 0, limit: int = 0
     ) -> tuple[list[TrainingJob], int]:
-        """See `Operations.list_training_jobs_page`."""
+        """Return a page of jobs, newest first, at most `limit` (200, also for 0), and the `before` of the next page."""
         return run_blocking(self._client.list_training_jobs_page(org_id, training_status, before, limit))
 
     def cancel_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
-        """See `Operations.cancel_training_job`."""
+        """Cancel a job."""
         run_blocking(self._client.cancel_training_job(id))
 
     def delete_completed_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
-        """See `Operations.delete_completed_training_job`."""
+        """Delete a job that has ended, with its log."""
         run_blocking(self._client.delete_completed_training_job(id))
 
     def get_training_job_logs(self, id: str) -> list[tuple[datetime, str, str]]:  # noqa: A002 - published name
-        """See `Operations.get_training_job_logs`."""
+        """Return time, level and message of all lines of a job's log, oldest first."""
         return run_blocking(self._client.get_training_job_logs(id))
 
     def create_dataset(self, name: str, organization_id: str) -> str:
-        """See `Operations.create_dataset`."""
+        """Create an empty dataset and return its id."""
         return run_blocking(self._client.create_dataset(name, organization_id))
 
     def list_datasets_by_organization_id(self, organization_id: str) -> list[dict[str, Any]]:
-        """See `Operations.list_datasets_by_organization_id`."""
+        """Return the datasets of an organization: id, name, organization_id, time_created."""
         return run_blocking(self._client.list_datasets_by_organization_id(organization_id))
 
     def rename_dataset(self, id: str, name: str) -> None:  # noqa: A002 - name of the published parameter
-        """See `Operations.rename_dataset`."""
+        """Rename a dataset."""
         run_blocking(self._client.rename_dataset(id, name))
 
     def delete_dataset(self, id: str) -> None:  # noqa: A002 - name of the published parameter
-        """See `Operations.delete_dataset`."""
+        """Delete a dataset."""
         run_blocking(self._client.delete_dataset(id))
 
     def add_binary_data_to_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
-        """See `Operations.add_binary_data_to_dataset_by_ids`."""
+        """Add files to a dataset."""
         run_blocking(self._client.add_binary_data_to_dataset_by_ids(binary_ids, dataset_id))
 
     def remove_binary_data_from_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
-        """See `Operations.remove_binary_data_from_dataset_by_ids`."""
+        """Remove files from a dataset."""
         run_blocking(self._client.remove_binary_data_from_dataset_by_ids(binary_ids, dataset_id))
 
     def add_tags_to_binary_data_by_ids(self, tags: Sequence[str], binary_ids: Sequence[str]) -> None:
-        """See `Operations.add_tags_to_binary_data_by_ids`."""
+        """Add tags to files: the labels of whole pictures."""
         run_blocking(self._client.add_tags_to_binary_data_by_ids(tags, binary_ids))
 
 

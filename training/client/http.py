@@ -37,7 +37,7 @@ class Http(Protocol):
     """An HTTP client of one cloud, which also waits."""
 
     async def post(self, path: str, headers: Headers, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """See `rpc.client.web.HttpClient`."""
+        """Send a request; return the status, the header fields with names in lower case, and the whole body."""
         ...
 
     def get(self, url: str) -> AsyncGenerator[bytes, None]:
@@ -96,7 +96,7 @@ class AsyncHttp:
         return f"AsyncHttp({self._cloud!r})"
 
     async def post(self, path: str, headers: Headers, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """See `Http.post`."""
+        """Send `body` to `path` below the endpoint, without a time limit."""
         with _errors(_lost):
             async with self._pool.stream(
                 "POST",
@@ -111,7 +111,7 @@ class AsyncHttp:
         return answer.status, _fields(answer), bytes(content)
 
     async def get(self, url: str) -> AsyncGenerator[bytes, None]:
-        """See `Http.get`."""
+        """Yield the content of the file at `url`, which may be on another server."""
         with _errors(_unavailable):
             async with self._pool.stream("GET", url, extensions={"timeout": _TIMEOUTS}) as answer:
                 _check(answer)
@@ -119,15 +119,15 @@ class AsyncHttp:
                     yield piece
 
     async def pause(self, seconds: float) -> None:
-        """See `Http.pause`."""
+        """Wait."""
         await anyio.sleep(seconds)
 
     async def work(self, function: Callable[[], T]) -> T:
-        """See `Http.work`."""
+        """Run a function that works on files; in a thread if there is an event loop, which it would block."""
         return await anyio.to_thread.run_sync(function)
 
     async def close(self) -> None:
-        """See `Http.close`."""
+        """Close all connections."""
         await self._pool.aclose()
 
 
@@ -142,7 +142,7 @@ class BlockingHttp:
         return f"BlockingHttp({self._cloud!r})"
 
     async def post(self, path: str, headers: Headers, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        """See `Http.post`."""
+        """Send `body` to `path` below the endpoint, without a time limit."""
         with (
             _errors(_lost),
             self._pool.stream(
@@ -159,22 +159,22 @@ class BlockingHttp:
         return answer.status, _fields(answer), bytes(content)
 
     async def get(self, url: str) -> AsyncGenerator[bytes, None]:
-        """See `Http.get`."""
+        """Yield the content of the file at `url`, which may be on another server."""
         with _errors(_unavailable), self._pool.stream("GET", url, extensions={"timeout": _TIMEOUTS}) as answer:
             _check(answer)
             for piece in answer.iter_stream():
                 yield piece
 
     async def pause(self, seconds: float) -> None:
-        """See `Http.pause`."""
+        """Wait."""
         _block(seconds)
 
     async def work(self, function: Callable[[], T]) -> T:
-        """See `Http.work`."""
+        """Run a function that works on files; in a thread if there is an event loop, which it would block."""
         return function()
 
     async def close(self) -> None:
-        """See `Http.close`."""
+        """Close all connections."""
         self._pool.close()
 
 

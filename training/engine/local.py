@@ -71,7 +71,7 @@ class LocalEngine:
         self._own = _interpreter(sys.executable, [sys.prefix, sys.base_prefix])
 
     async def run(self, order: Order, sink: Sink) -> Outcome:
-        """See Engine. MachineError or OSError if no process can be started."""
+        """Run the program until it ends, and return how. MachineError or OSError if no process can be started."""
         own = order.program is None
         if not own and not self._isolate:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)

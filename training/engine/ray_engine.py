@@ -83,7 +83,10 @@ class RayEngine:
         self._cluster = cluster
 
     async def run(self, order: Order, sink: Sink) -> Outcome:
-        """See Engine. MachineError if the cluster refuses the job or cannot be reached for a long time."""
+        """Run the program until it ends, and return how.
+
+        MachineError if the cluster refuses the job or cannot be reached for a long time.
+        """
         if order.program is not None and not self._cluster.scripts:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
         worker = Worker(f"files of job {order.id}")

@@ -45,7 +45,7 @@ class PortTls(Protocol):
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """See rpc.network.tls.Context."""
+        """TLS context of the next connection; None while there is no certificate, then the port uses plain text."""
         ...
 
     @property
@@ -71,12 +71,12 @@ class FromFiles:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """See rpc.network.tls.Context."""
+        """TLS context of the next connection; None while there is no certificate, then the port uses plain text."""
         return self._tls.context
 
     @property
     def names(self) -> tuple[str, ...]:
-        """See PortTls."""
+        """Names by which clients reach this port: those in the certificate, without loopback names."""
         return _without_loopback(self._tls.facts.names)
 
     async def run(self) -> None:
@@ -116,12 +116,12 @@ class FromAuthority:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """See rpc.network.tls.Context."""
+        """TLS context of the next connection; None while there is no certificate, then the port uses plain text."""
         return self._held.context
 
     @property
     def names(self) -> tuple[str, ...]:
-        """See PortTls."""
+        """Names by which clients reach this port: those in the certificate, without loopback names."""
         return _without_loopback(self._signed_for[1])
 
     async def look(self) -> bool:

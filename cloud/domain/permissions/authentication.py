@@ -113,13 +113,13 @@ class CloudAuthenticator(Authenticator):
     # ---- callers
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
-        """See Authenticator; uses the current content of the database."""
+        """Return a token for valid credentials, by the current content of the database."""
         if entity and payload and self._accepts(type):
             await self._look(entity)
         return self.authenticate(entity, type, payload, peer=peer, life=life)
 
     async def sign_out(self, identity: Identity) -> None:
-        """See Authenticator. The token is void at the next call, at every replica and after a restart."""
+        """Revoke the token of `identity`. The token is void at the next call, at every replica and after a restart."""
         jti, ends = str(identity.claims["jti"]), int(identity.claims["exp"])
         await self._store.write(lambda sql: credentials.sign_out(sql, identity.entity, jti, ends))
         await super().sign_out(identity)
@@ -135,7 +135,10 @@ class CloudAuthenticator(Authenticator):
         return await super()._is_in_force(ticket)
 
     async def identified(self, token: str) -> Identity | None:
-        """See Authenticator. The database is asked before a token of this cloud is refused."""
+        """Return the identity of a token; None if it is invalid.
+
+        The database is asked before a token of this cloud is refused.
+        """
         identity = self.identify(token)
         if identity is None and (claims := self._signed(token)) is not None:
             await self._look(claims.sub)
@@ -143,7 +146,10 @@ class CloudAuthenticator(Authenticator):
         return identity
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
-        """See Authenticator. Return Unconfirmed for a token that only the database can confirm or refuse."""
+        """Return the caller of a method; None on an open server, for Authenticate, and for health without a token.
+
+        Return Unconfirmed for a token that only the database can confirm or refuse.
+        """
         try:
             return super().authorize(method, metadata)
         except GRPCError:

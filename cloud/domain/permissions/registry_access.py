@@ -33,5 +33,5 @@ def readable(sql: Sql, author: Author, item: Item, shown_name: str = "") -> Item
 
 
 def find(sql: Sql, author: Author, name: str) -> Item:
-    """See items.find; NOT_FOUND also if the caller may not read the item."""
+    """Return the item `namespace:name`; NOT_FOUND also if the caller may not read the item."""
     return readable(sql, author, items.find(sql, name), name)

@@ -93,7 +93,7 @@ class QueryProcesses:
     async def execute(
         self, organization: str, query: str | Sequence[bytes], gather: Gather, report: Report = unreported
     ) -> QueryAnswer:
-        """See Engine."""
+        """Execute a query, in SQL or as stages of an aggregation in BSON; return its answer."""
         encoded = query.encode("utf-8", "surrogatepass") if isinstance(query, str) else b""
         stages = [] if isinstance(query, str) else list(query)
         SQL_TEXT.check(len(encoded) + sum(map(len, stages)), "the query")

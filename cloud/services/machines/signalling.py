@@ -193,7 +193,7 @@ class SignallingService(Service):
         return list(metadata.getall(key, []))
 
     def again(self, sql: Sql) -> None:
-        """See Service.again."""
+        """Repeat the permission checks of a long-running call; MachineError if the caller may no longer make it."""
         super().again(sql)
         if self._called:
             require_caller(sql, self.author, self._called)

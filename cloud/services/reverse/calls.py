@@ -111,7 +111,7 @@ class _Methods:
         self._part = part
 
     def get(self, path: str, /) -> Handler | None:
-        """See Router."""
+        """Return the handler of `/package.Service/Method`, or None."""
         return self._calls.handler(self._part, path)
 
 
@@ -122,7 +122,7 @@ class _HostEntities:
         self._cloud = cloud
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - wire name
-        """See Authenticator.sign_in."""
+        """Return a token for valid credentials."""
         part = self._cloud.hosts.part_of(entity)
         return await self._cloud.authenticator.sign_in(part or entity, type, payload, peer=peer)
 

@@ -88,7 +88,7 @@ class Ads1115(Chip):
         await self.read_channel(0)
 
     async def read_channel(self, inputs: int | str) -> int:
-        """See the function `read_channel`."""
+        """Measure a channel (0 to 3, against ground) or a pair ("0-1") once; return a signed count."""
         return await read_channel(self.registers, inputs, self.full_scale, self.rate, self.model)
 
     async def volts(self, inputs: int | str) -> float:

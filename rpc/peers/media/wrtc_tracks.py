@@ -35,26 +35,26 @@ class _WrtcSender:
         self.transceiver.setCodecPreferences([codec for codec in capabilities if codec.mimeType in self.codecs])
 
     def accepted(self) -> bool:
-        """See `Sender.accepted`."""
+        """Return whether the other end receives, as negotiated last."""
         return bool(self.transceiver.currentDirection == self._direction.sendonly)
 
     @property
     def stopped(self) -> bool:
-        """See `Sender.stopped`."""
+        """Whether the other end has refused the place of this sender in the description, which cannot be undone."""
         return bool(self.transceiver.stopped or self.transceiver.stopping)
 
     def start(self, stream: str) -> None:
-        """See `Sender.start`."""
+        """Send a stream from the next negotiation on."""
         self.transceiver.sender.setStreams([stream])
         self.transceiver.direction = self._direction.sendonly
 
     def stop(self) -> None:
-        """See `Sender.stop`. The encoder ends with the next negotiation; until then it gets no frames."""
+        """Send nothing from now on. The encoder ends with the next negotiation; until then it gets no frames."""
         if not self.stopped:
             self.transceiver.direction = self._direction.inactive
 
     async def report(self) -> TrackReport:
-        """See `Sender.report`."""
+        """Return what the encoder does now."""
         statistics = json.loads(await self._call(self.transceiver.sender.getStats))
         return track_report(statistics)
 
@@ -66,7 +66,7 @@ class WrtcVideo(_WrtcSender):
     codecs = VIDEO_CODECS
 
     def write(self, frame: VideoFrame) -> None:
-        """See `Sender.write`."""
+        """Pass a frame to the encoder, or drop it."""
         width, height = frame.width, frame.height
         size = width * height
         layout = [(0, width), (size, width // 2), (size * 5 // 4, width // 2)]  # offset and stride of each plane
@@ -81,7 +81,7 @@ class WrtcSound(_WrtcSender):
     codecs = SOUND_CODECS
 
     def write(self, frame: Sound) -> None:
-        """See `Sender.write`."""
+        """Pass a frame to the encoder, or drop it."""
         frames = min(frame.frames, int(frame.rate * MAX_SOUND))
         samples = frame.samples[-frames * frame.channels * 2 :] if frames else b""
         self._source.writeAudio(samples, frame.rate, frame.channels, frames)

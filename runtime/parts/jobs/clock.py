@@ -60,11 +60,14 @@ class SystemClock:
         self._read_zone()
 
     def now(self) -> datetime:
-        """See WallClock."""
+        """Return the local time with its time zone, whose offset changes with daylight saving time."""
         return self._wall().astimezone(self._zone)
 
     async def wait_until(self, moment: datetime) -> None:
-        """See WallClock. Returns at once when `run` notices a change, and after LONGEST_WAIT."""
+        """Wait until `moment`, or shorter: the clock or the zone may have been set.
+
+        Returns at once when `run` notices a change, and after LONGEST_WAIT.
+        """
         left = (moment.astimezone(UTC) - self._wall()).total_seconds()
         with trio.move_on_after(max(0.0, min(left, LONGEST_WAIT))):
             await self._set.wait()
@@ -123,16 +126,16 @@ class VirtualClock:
         self._start, self._begin = start.astimezone(UTC), trio.current_time()
 
     def now(self) -> datetime:
-        """See WallClock."""
+        """Return the local time with its time zone, whose offset changes with daylight saving time."""
         return (self._start + timedelta(seconds=trio.current_time() - self._begin)).astimezone(self._zone)
 
     async def wait_until(self, moment: datetime) -> None:
-        """See WallClock."""
+        """Wait until `moment`, or shorter: the clock or the zone may have been set."""
         with trio.move_on_after(max(0.0, (moment.astimezone(UTC) - self.now().astimezone(UTC)).total_seconds())):
             await self._set.wait()
 
     async def run(self) -> None:
-        """See WallClock."""
+        """Notice that the clock or the zone is set, until cancelled."""
         await trio.sleep_forever()
 
     def set(self, moment: datetime) -> None:

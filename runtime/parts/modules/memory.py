@@ -73,21 +73,21 @@ class MemoryProcess:
         """Do nothing: there is no output."""
 
     async def wait(self) -> int:
-        """See Running.wait."""
+        """Wait for its end; return the exit status, or the negative number of the signal that ended it."""
         await self._ended.wait()
         return self._status
 
     async def appeared(self) -> None:
-        """See Running.appeared."""
+        """Wait until its address exists, so that it can be dialed."""
         await self._listens.wait()
 
     async def usage(self) -> Usage:
-        """See Running.usage."""
+        """Return its current usage, including its descendants."""
         await trio.lowlevel.checkpoint()
         return Usage(self.behaviour.memory, 1)
 
     async def kill(self) -> None:
-        """See Running.kill."""
+        """Kill it and its descendants with SIGKILL."""
         await trio.lowlevel.checkpoint()
         self.end(-signal.SIGKILL)
 
@@ -140,7 +140,7 @@ class MemoryProcess:
 
     @asynccontextmanager
     async def call(self, request: CallInfo) -> AsyncIterator[Any]:
-        """See Target.call."""
+        """Return a context manager for one call, which yields the object whose method is called."""
         if request.api is None:
             yield _Service(self)
         elif request.name in self.built:
@@ -163,14 +163,14 @@ class MemoryProcesses:
         yield "127.0.0.1:1" if tcp else PARENT
 
     async def prepare(self, module: Module, path: str) -> Program:
-        """See Processes.prepare."""
+        """Return the program of a module, after unpacking if necessary."""
         return Program(Path("/memory") / module.name, Path("/memory"))
 
     async def first_run(self, module: Module, program: Program, environment: Mapping[str, str]) -> None:
         """Do nothing. See Processes.first_run."""
 
     def address(self, module: Module, parent: str, *, tcp: bool) -> str:
-        """See Processes.address."""
+        """Return the address at which the next process of a module is to listen; `parent` is the parent's address."""
         self.starts += 1
         return f"/memory/{module.name}-{self.starts}.sock"
 
@@ -197,7 +197,7 @@ class MemoryProcesses:
                 del self.running[address]
 
     def channel(self, address: str) -> Channel:
-        """See Processes.channel."""
+        """Return a channel to a module's address."""
 
         async def connect() -> trio.abc.Stream:
             process = self.running.get(address)

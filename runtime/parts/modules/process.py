@@ -130,15 +130,15 @@ class LocalProcesses:
                     remove(folder)
 
     async def prepare(self, module: Module, path: str) -> Program:
-        """See Processes.prepare."""
+        """Return the program of a module, after unpacking if necessary."""
         return await install.prepared(module, path, self._environment)
 
     async def first_run(self, module: Module, program: Program, environment: dict[str, str]) -> None:
-        """See Processes.first_run."""
+        """Run the module's first_run program if it has not run yet."""
         await install.first_run(module, program, environment)
 
     def address(self, module: Module, parent: str, *, tcp: bool) -> str:
-        """See Processes.address."""
+        """Return the address at which the next process of a module is to listen; `parent` is the parent's address."""
         return tcp_address() if tcp else str(socket_address(Path(parent).parent, module.name))
 
     @asynccontextmanager
@@ -172,7 +172,7 @@ class LocalProcesses:
                 _remove(address)
 
     def channel(self, address: str) -> Channel:
-        """See Processes.channel."""
+        """Return a channel to a module's address."""
         return Channel(address if is_tcp(address) else f"unix:{address}", limits=CHANNEL)
 
 

@@ -69,7 +69,10 @@ class ForeignResource(ModuleResource):
         return client
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See Resource.do_command. Raises Unsupported if the API is not known yet."""
+        """Run a command for which the API has no method; the driver documents its commands.
+
+        Raises Unsupported if the API is not known yet.
+        """
         from runtime.parts.modules.foreign import do_command
 
         api = self.attributes.link.apis.get(self.API)

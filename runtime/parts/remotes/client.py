@@ -47,7 +47,10 @@ class RemoteClient(ApiClient):
     # ---- calls to its resources
 
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
-        """See ApiClient.call_as. If the session has expired, renew it and call once more."""
+        """Call a method of the API of `base` and return its result.
+
+        If the session has expired, renew it and call once more.
+        """
 
         async def call() -> Any:
             return await super(RemoteClient, self).call_as(base, name, method, **arguments)
@@ -69,7 +72,10 @@ class RemoteClient(ApiClient):
         return result
 
     async def stream_as(self, base: type, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """See ApiClient.stream_as. If the session has expired, renew it and raise UNAVAILABLE."""
+        """Call a method of the API of `base` and yield its results.
+
+        If the session has expired, renew it and raise UNAVAILABLE.
+        """
         self._note(base.API, name, method)  # type: ignore[attr-defined]
         try:
             async with aclosing(super().stream_as(base, name, method, **arguments)) as items:

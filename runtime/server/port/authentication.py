@@ -48,12 +48,15 @@ class MachineAuthenticator(Authenticator):
         return super().authenticate(entity, type, payload, peer=peer, life=life)
 
     async def redeem_ticket(self, ticket: str, *, peer: Peer, life: int) -> str:
-        """See Authenticator; UNAUTHENTICATED also for a ticket sent over the network without TLS."""
+        """Return a token for a session of the pages of `life` seconds, as `sign_in` does.
+
+        UNAUTHENTICATED also for a ticket sent over the network without TLS.
+        """
         self._require_secure(peer, "Links that log in", "The session would be readable too")
         return await super().redeem_ticket(ticket, peer=peer, life=life)
 
     def revoke(self, jti: str) -> None:
-        """See Authenticator."""
+        """Revoke one token immediately."""
         super().revoke(jti)
         self._on_revoked()
 
@@ -66,5 +69,8 @@ class MachineAuthenticator(Authenticator):
             )
 
     def token_for(self, caller: Identity, entity: str = "") -> str | None:
-        """See Authenticator. The cloud names a caller with a secret of the location by the part that is called."""
+        """Return a token for a caller that a trusted server has authenticated; None if there is no such key here.
+
+        The cloud names a caller with a secret of the location by the part that is called.
+        """
         return super().token_for(caller, entity or (LOCATION if caller.kind == LOCATION_SECRET else ""))

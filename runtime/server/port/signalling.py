@@ -86,11 +86,17 @@ class LocalSignalling:
         await stream.send_message(messages.signaling().CallUpdateResponse())
 
     async def admits(self, caller: Identity | None) -> bool:
-        """See `Door`: the port has authorized the call, but its offer may have come much later."""
+        """Return whether a caller may connect.
+
+        The port has authorized the call, but its offer may have come much later.
+        """
         return self._gate.admits(caller)
 
     async def until_revoked(self, caller: Identity | None) -> None:
-        """See `Door`: until the key is removed, its person logs out, or an open machine gets keys."""
+        """Wait until a connected caller may not call any more.
+
+        Until the key is removed, its person logs out, or an open machine gets keys.
+        """
         while self._gate.admits(caller):
             await self._gate.changed.wait()
 

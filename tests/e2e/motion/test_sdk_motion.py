@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from grpclib import Status
+from grpclib import GRPCError, Status
 from viam.components.arm import Arm
 from viam.proto.common import (
     GeometriesInFrame,
@@ -28,7 +28,7 @@ from viam.services.motion import MotionClient
 from tests.e2e.harness import Server
 from tests.e2e.motion.test_planner_process import INSTALLED
 from tests.e2e.sdk.test_components import play, refused, until
-from tests.unit.models.motion_service.support import DOCUMENT, START
+from tests.unit.models.motion.support import DOCUMENT, START
 
 DOWN = {"o_x": 0.0, "o_y": 0.0, "o_z": -1.0, "theta": 0.0}
 
@@ -82,12 +82,16 @@ def test_a_wall_is_avoided_or_named(planning_machine: str) -> None:
 
     async def script(robot: RobotClient) -> None:
         motion, arm = await begun(robot)
-        if not INSTALLED:
-            with pytest.raises(Exception, match="wall"):
-                await motion.move("grip", to(-220, -560, 300), walls)
+        failure = ""
+        try:
+            assert await motion.move("grip", to(-220, -560, 300), walls)
+        except GRPCError as error:  # without a search, it depends on the postures whether one has a direct way
+            failure = str(error.message)
+        if failure:
+            assert not INSTALLED, failure
+            assert "wall" in failure
             assert list((await arm.get_joint_positions()).values) == pytest.approx(START)
             return
-        assert await motion.move("grip", to(-220, -560, 300), walls)
         assert (await motion.get_pose("grip", "world")).pose.y == pytest.approx(-560, abs=0.1)
 
     play(planning_machine, script)

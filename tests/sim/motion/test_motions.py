@@ -14,7 +14,7 @@ from hal.errors import Fault
 from hal.sim.faults import FaultPlan
 from schema.errors import MachineError
 from tests.scope import some_of
-from tests.unit.models.motion_service.support import ARM, GRIPPER, START, TABLE, Rig, at, opened
+from tests.unit.models.motion.support import ARM, GRIPPER, START, TABLE, Rig, at, opened
 
 FAR_ARM: dict[str, Any] = {**ARM, "name": "arm2", "frame": {"parent": "world", "translation": {"x": 2500}}}
 DOCUMENT: dict[str, Any] = {"components": [ARM, GRIPPER, TABLE, FAR_ARM]}

@@ -36,15 +36,15 @@ class ThreadDisk:
         self._worker = Worker(name)
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """See Disk.opened. Raises MachineError (TIMEOUT) if a function hangs in the kernel."""
+        """Run functions while the context is open. Raises MachineError (TIMEOUT) if a function hangs in the kernel."""
         return self._worker.opened()
 
     async def run(self, function: Callable[[], T]) -> T:
-        """See Disk.run."""
+        """Run `function` after earlier requests, and return or raise what it does."""
         return await self._worker.run(function)
 
     def post(self, function: Callable[[], object]) -> None:
-        """See Disk.post."""
+        """Schedule `function` after earlier requests, without waiting."""
         self._worker.post(function)
 
 
@@ -56,14 +56,14 @@ class InlineDisk:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """See Disk.opened."""
+        """Run functions while the context is open."""
         yield
 
     async def run(self, function: Callable[[], T]) -> T:
-        """See Disk.run."""
+        """Run `function` after earlier requests, and return or raise what it does."""
         await trio.lowlevel.checkpoint()
         return function()
 
     def post(self, function: Callable[[], object]) -> None:
-        """See Disk.post. The function runs immediately."""
+        """Schedule `function` after earlier requests, without waiting. The function runs immediately."""
         function()

@@ -57,12 +57,12 @@ class Health:
         return next(iter(self._failures.values()), "")
 
     def refused(self, user: object, error: OSError) -> None:
-        """See DiskReports.refused."""
+        """Report that the disk has refused a write."""
         before, self._failures[user] = self.reason, str(unusable(self._folder, error))
         self._report_change(before)
 
     def accepted(self, user: object) -> None:
-        """See DiskReports.accepted."""
+        """Report that the disk works again, or that `user` does not use it any more."""
         before = self.reason
         self._failures.pop(user, None)
         self._report_change(before)

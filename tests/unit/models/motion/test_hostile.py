@@ -9,7 +9,7 @@ import pytest
 from trio.testing import MockClock
 
 from schema.errors import ErrorKind, MachineError
-from tests.unit.models.motion_service.support import at, opened
+from tests.unit.models.motion.support import at, opened
 
 NAN = float("nan")
 INF = float("inf")

@@ -15,7 +15,7 @@ from engine.geometry.sva import dump
 from engine.kinematics.arms import named
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError
-from tests.unit.models.motion_service.support import (
+from tests.unit.models.motion.support import (
     ARM,
     DOCUMENT,
     GRIPPER,
