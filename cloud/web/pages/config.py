@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
+from cloud.web.views.revisions import RevisedDocument, history_page, revert, review_page
 from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 from training import with_model
@@ -161,25 +163,18 @@ class _Pages:
                 raise
             return await self._page(request, editing, text, base, error=str(error), code=400)
 
-        def rendered() -> Response | None:
-            changes = review(editing.document, document)
-            return (
-                changes
-                and render(
-                    request,
-                    "review.html",
-                    section=SECTION,
-                    path=f"/machines/{subject}/config",
-                    name=editing.part.machine,
-                    changes=changes,
-                    findings=editor.findings_in(text, editing.context),
-                    users=0,
-                    text=text,
-                    base=base,
-                )
-            ) or None
-
-        if (page := await self._cloud.room.run(editing.organization, rendered)) is not None:
+        page = await review_page(
+            self._cloud,
+            request,
+            self._revised(request, editing),
+            editing.document,
+            document,
+            findings=lambda: editor.findings_in(text, editing.context),
+            users=0,
+            text=text,
+            base=base,
+        )
+        if page is not None:
             return page
         note = "Nothing has changed: this is the saved configuration."
         return await self._page(request, editing, text, editing.part.revision, note=note)
@@ -277,54 +272,35 @@ class _Pages:
 
     # ---- history
 
-    async def history(self, request: Request) -> Response:
-        """Show the revisions with their changes; `?from=3&to=5` compares two."""
-        return await self._history(request)
-
-    async def _history(self, request: Request, error: str = "") -> Response:
+    def _revised(self, request: Request, editing: Editing) -> RevisedDocument:
         service, subject = self._editor(request)
-        query = request.query_params
-        editing = await service.editing(subject)
-        before = editor.number_in(query, "before") if query.get("before") else None
-        saves = await service.revisions(subject, before, PAGE)
-        numbers: list[int] = []
-        if query.get("from") and query.get("to"):
-            numbers = [editor.number_in(query, name) for name in ("from", "to")]
-        compared = [(await service.revision(subject, number)).revision for number in numbers]
+        app = AppService(self._cloud, author_of(request))
 
-        def rendered() -> Response:
-            return render(
-                request,
-                "history.html",
-                409 if error else 200,
-                section=SECTION,
-                name=editing.part.machine,
-                up=f"/machines/{subject}",
-                part=subject,
-                path=f"/machines/{subject}/history",
-                saves=editor.with_changes(saves),
-                current=editing.part.revision,
-                may_save=editing.may_save,
-                older=editor.older(saves),
-                compared=editor.compared(compared),
-                error=error,
-            )
+        async def save(document: Mapping[str, Any], last_update: datetime) -> None:
+            await app.update_robot_part(id=subject, robot_config=document, last_known_update=last_update)
 
-        return await self._cloud.room.run(editing.organization, rendered)
+        return RevisedDocument(
+            editing.organization,
+            SECTION,
+            editing.part.machine,
+            f"/machines/{subject}/config",
+            up=f"/machines/{subject}",
+            part=subject,
+            history_path=f"/machines/{subject}/history",
+            current=editing.part.revision,
+            may_save=editing.may_save,
+            revisions=partial(service.revisions, subject),
+            revision=partial(service.revision, subject),
+            save=save,
+        )
+
+    async def history(self, request: Request) -> Response:
+        """Show the revisions with their changes."""
+        service, subject = self._editor(request)
+        of = self._revised(request, await service.editing(subject))
+        return await history_page(self._cloud, request, of, PAGE)
 
     async def revert(self, request: Request) -> Response:
-        """Save an old revision as a new one, unless there was another save since the page was opened."""
-        form = await fields(request, DOCUMENT_FORM)
+        """Save an old revision as a new one."""
         service, subject = self._editor(request)
-        base = await service.revision(subject, editor.number_in(form, "base"))
-        old = await service.revision(subject, editor.number_in(form, "number"))
-        app = AppService(self._cloud, author_of(request))
-        try:
-            await app.update_robot_part(
-                id=subject, robot_config=old.revision.document, last_known_update=base.revision.saved
-            )
-        except MachineError as error:
-            if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
-                raise
-            return await self._history(request, str(error))
-        return redirect(f"/machines/{subject}/config")
+        return await revert(self._cloud, request, self._revised(request, await service.editing(subject)), PAGE)

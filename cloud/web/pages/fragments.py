@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from starlette.datastructures import FormData
@@ -23,6 +25,7 @@ from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
+from cloud.web.views.revisions import RevisedDocument, history_page, revert, review_page
 from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 
@@ -185,25 +188,18 @@ class _Pages:
                 return JSONResponse({"error": str(error)}, 400)
             return await self._page(request, editing, text, base, error=str(error), code=400)
 
-        def rendered() -> Response | None:
-            changes = review(editing.document, document)
-            return (
-                changes
-                and render(
-                    request,
-                    "review.html",
-                    section=SECTION,
-                    path=f"/fragments/{editing.fragment.id}",
-                    name=editing.fragment.name,
-                    changes=changes,
-                    findings=editor.findings_in(text, editing.context, partial=True),
-                    users=len(editing.users) + editing.others,
-                    text=text,
-                    base=base,
-                )
-            ) or None
-
-        if (page := await room.run(place, rendered)) is not None:
+        page = await review_page(
+            self._cloud,
+            request,
+            self._revised(request, editing),
+            editing.document,
+            document,
+            findings=lambda: editor.findings_in(text, editing.context, partial=True),
+            users=len(editing.users) + editing.others,
+            text=text,
+            base=base,
+        )
+        if page is not None:
             return page
         note = "Nothing has changed: this is the saved fragment."
         return await self._page(request, editing, text, editing.fragment.revision, note=note)
@@ -287,51 +283,35 @@ class _Pages:
 
     # ---- history
 
+    def _revised(self, request: Request, editing: FragmentEditing) -> RevisedDocument:
+        service, app, subject = self._services(request)
+
+        async def save(document: Mapping[str, Any], last_update: datetime) -> None:
+            await app.update_fragment(id=subject, config=document, last_known_update=last_update)
+
+        return RevisedDocument(
+            editing.fragment.organization_id,
+            SECTION,
+            editing.fragment.name,
+            f"/fragments/{subject}",
+            up=f"/fragments/{subject}",
+            part="",
+            history_path=f"/fragments/{subject}/history",
+            current=editing.fragment.revision,
+            may_save=editing.may_save,
+            revisions=partial(service.fragment_revisions, subject),
+            revision=partial(self._revision, request),
+            save=save,
+        )
+
     async def history(self, request: Request) -> Response:
-        """Show the revisions with their changes; `?from=3&to=5` compares two."""
-        return await self._history(request)
-
-    async def _history(self, request: Request, error: str = "") -> Response:
+        """Show the revisions with their changes."""
         service, _, subject = self._services(request)
-        query = request.query_params
-        editing = await service.fragment_editing(subject)
-        before = editor.number_in(query, "before") if query.get("before") else None
-        saves = await service.fragment_revisions(subject, before, PAGE)
-        numbers: list[int] = []
-        if query.get("from") and query.get("to"):
-            numbers = [editor.number_in(query, name) for name in ("from", "to")]
-        compared = [(await self._revision(request, number)).revision for number in numbers]
-
-        def rendered() -> Response:
-            return render(
-                request,
-                "history.html",
-                409 if error else 200,
-                section=SECTION,
-                name=editing.fragment.name,
-                up=f"/fragments/{subject}",
-                part="",
-                path=f"/fragments/{subject}/history",
-                saves=editor.with_changes(saves),
-                current=editing.fragment.revision,
-                may_save=editing.may_save,
-                older=editor.older(saves),
-                compared=editor.compared(compared),
-                error=error,
-            )
-
-        return await self._cloud.room.run(editing.fragment.organization_id, rendered)
+        of = self._revised(request, await service.fragment_editing(subject))
+        return await history_page(self._cloud, request, of, PAGE)
 
     async def revert(self, request: Request) -> Response:
-        """Save an old revision as a new one, unless there was another save since the page was opened."""
-        form = await fields(request, DOCUMENT_FORM)
-        _, app, subject = self._services(request)
-        base = await self._revision(request, editor.number_in(form, "base"))
-        old = await self._revision(request, editor.number_in(form, "number"))
-        try:
-            await app.update_fragment(id=subject, config=old.revision.document, last_known_update=base.revision.saved)
-        except MachineError as error:
-            if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
-                raise
-            return await self._history(request, str(error))
-        return redirect(f"/fragments/{subject}")
+        """Save an old revision as a new one."""
+        service, _, subject = self._services(request)
+        of = self._revised(request, await service.fragment_editing(subject))
+        return await revert(self._cloud, request, of, PAGE)
