@@ -16,6 +16,7 @@ from command.cloud import login as cloud_login
 from command.connection import EXIT_INTERRUPTED, Connection, run, run_on_trio
 from command.groups import Commands
 from command.machine.access import add_commands
+from command.output import json_option
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
@@ -147,7 +148,7 @@ def connected(function: Function) -> Function:
             metavar="KEY",
             help="Prefer the environment variable: other users of this computer can see the options of a command.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
+        json_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -337,7 +338,7 @@ def open_(connection: Connection, name: str, only_print: bool) -> None:
 
 @main.command(epilog="\b\nExample:\n  machine check examples/bench.json")
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def check(config: Path, as_json: bool) -> None:
     """Find all errors in the configuration file CONFIG without starting anything.
 
@@ -376,7 +377,7 @@ def tunnel(connection: Connection, ports: tuple[str, ...]) -> None:
 @click.option(
     "--wait", type=click.FloatRange(0.1, 60), default=2.0, show_default=True, help="Seconds to wait for answers."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def discover(wait: float, as_json: bool) -> None:
     """List the machines that announce themselves on the local network, by multicast DNS."""
     from command.interrupts import run_until_interrupted

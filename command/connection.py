@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
+
+from command.output import print_json
 
 if TYPE_CHECKING:
     import ssl
@@ -194,7 +195,7 @@ def failure(error: MachineError, connection: Connection) -> click.ClickException
     if connection.cloud and error.kind is ErrorKind.UNSUPPORTED and error.message.startswith(NO_METHOD):
         message = f"{connection.address} is not a machine-cloud ({error.message}): {SIGN_IN}"
     if connection.json:
-        click.echo(json.dumps({"error": message, "kind": error.kind.value}))
+        print_json({"error": message, "kind": error.kind.value})
     return click.ClickException(message)
 
 

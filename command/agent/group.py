@@ -15,6 +15,7 @@ from command.agent.ask import ask, duration, last, run
 from command.agent.lease import lease
 from command.agent.network import network, provision
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +61,7 @@ def agent(context: click.Context, root: Path, run_folder: Path | None) -> None:
 
 
 @agent.command(epilog="\b\nExample:\n  sudo machine agent status --json")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @click.pass_obj
 def status(layout: Layout, as_json: bool) -> None:
     """Show the versions, the updates in progress and what they wait for, and problems.
@@ -69,7 +70,7 @@ def status(layout: Layout, as_json: bool) -> None:
     """
     report = last(layout, "status")
     if as_json:
-        click.echo(json.dumps(report))
+        print_json(report)
         return
     from command.agent.show import status_lines
 
@@ -80,7 +81,7 @@ def status(layout: Layout, as_json: bool) -> None:
 @agent.command(epilog="\b\nExample:\n  sudo machine agent check")
 @_CONFIG
 @_DEFAULTS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @click.pass_obj
 def check(layout: Layout, config: Path, defaults: Path, as_json: bool) -> None:
     """Check clock, DNS, cloud, disk, units, control groups, credentials, Wi-Fi and ports, and suggest remedies.
@@ -91,7 +92,7 @@ def check(layout: Layout, config: Path, defaults: Path, as_json: bool) -> None:
 
     findings = _checked(_device(layout, config, defaults))
     if as_json:
-        click.echo(json.dumps([{**finding._asdict(), "level": finding.level.value} for finding in findings]))
+        print_json([{**finding._asdict(), "level": finding.level.value} for finding in findings])
     else:
         click.echo(findings_table(findings), nl=False)
     if any(finding.level is Level.FAIL for finding in findings):

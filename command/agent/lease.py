@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from command.agent.ask import duration, last
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from agent import Layout
@@ -53,13 +53,13 @@ def release(layout: Layout, name: str) -> None:
 
 
 @lease.command("list", epilog="\b\nExample:\n  sudo machine agent lease list --json")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @click.pass_obj
 def list_(layout: Layout, as_json: bool) -> None:
     """Show the leases that hold off updates and restarts now."""
     answer = last(layout, "lease-list")
     if as_json:
-        click.echo(json.dumps(answer["leases"]))
+        print_json(answer["leases"])
         return
     if not answer["leases"]:
         click.echo("no leases: nothing is held off")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,10 @@ import click
 
 from command.agent.ask import last
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from agent import Layout
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @click.group(
@@ -34,7 +32,7 @@ def network() -> None:
 
 
 @network.command(epilog="\b\nExample:\n  sudo machine agent network status --json")
-@_JSON
+@json_option
 @click.option("--secrets", is_flag=True, help="Also show the password of the hotspot and the secret of the device.")
 @click.pass_obj
 def status(layout: Layout, as_json: bool, secrets: bool) -> None:
@@ -44,20 +42,20 @@ def status(layout: Layout, as_json: bool, secrets: bool) -> None:
         value["hotspot"].pop("password", None)
         value.pop("device_secret", None)
     if as_json:
-        click.echo(json.dumps(value))
+        print_json(value)
         return
     for line in status_lines(value):
         click.echo(line)
 
 
 @network.command(epilog="\b\nExample:\n  sudo machine agent network scan")
-@_JSON
+@json_option
 @click.pass_obj
 def scan(layout: Layout, as_json: bool) -> None:
     """Listen for wifi networks, and show them, the strongest first."""
     value = last(layout, "network-scan")
     if as_json:
-        click.echo(json.dumps(value["networks"]))
+        print_json(value["networks"])
         return
     for entry in value["networks"]:
         joined = "  joined" if entry["joined"] else ""
@@ -99,13 +97,13 @@ def forget(layout: Layout, name: str) -> None:
 
 
 @network.command(epilog="\b\nExample:\n  sudo machine agent network explain")
-@_JSON
+@json_option
 @click.pass_obj
 def explain(layout: Layout, as_json: bool) -> None:
     """Show which network each interface uses, why not the others, and what happens next."""
     value = last(layout, "network-explain")
     if as_json:
-        click.echo(json.dumps(value))
+        print_json(value)
         return
     for line in explain_lines(value):
         click.echo(line)

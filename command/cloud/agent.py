@@ -9,12 +9,12 @@ import click
 
 from command.cloud.group import find, with_client
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
 
 NOT_REPORTED: Final = 3  # exit code
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 
 
 @click.group(cls=Commands)
@@ -24,7 +24,7 @@ def agent() -> None:
 
 @agent.command(epilog="\b\nExample:\n  machine cloud agent status rover")
 @click.argument("machine")
-@_JSON
+@json_option
 @with_client
 async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     """Show the newest report of MACHINE, with its age, and how updates have ended.
@@ -37,14 +37,13 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     from command.agent.show import problem_lines, status_lines
     from command.cloud.show import outcome_lines, report_head, request_lines
     from rpc.api import AGENTS
-    from support.text.terminal import one_line
 
     part = await find(client, machine)
     state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
     report = json.loads(state["report_json"] or "null")
     if as_json:
         rest = {key: state[key] for key in ("received", "outcomes", "requests", "problems")}
-        click.echo(one_line({"part": part.id, "report": report, **rest}))
+        print_json({"part": part.id, "report": report, **rest})
     elif report is not None:
         lines = (
             report_head(part.machine, state["received"], datetime.now(UTC)),

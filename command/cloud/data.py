@@ -13,6 +13,7 @@ import click
 from command.cloud.group import APP, find, find_dataset, run_with_client, with_client, with_client_on_trio
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option, print_json
 from command.recordings.data import MOMENT
 from schema import ErrorKind, MachineError
 
@@ -23,7 +24,6 @@ DATA: Final = "viam.app.data.v1.DataService"
 SYNC: Final = "viam.app.datasync.v1.DataSyncService"
 PIECE: Final = 64 * 1024  # bytes of a file per message
 PAGE: Final = 100
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 _SINCE: Final = click.option("--since", type=MOMENT, default=None, help="Only data since this time.")
 _UNTIL: Final = click.option("--until", type=MOMENT, default=None, help="Only data before this time.")
@@ -49,21 +49,21 @@ def data() -> None:
 @click.option(
     "-n", "count", type=click.IntRange(1), default=50, show_default=True, help="Number of pictures and files."
 )
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def list_command(
     client: ApiClient, /, machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any
 ) -> None:
     """List pictures and files of MACHINE or of all machines. For readings, use `machine cloud data export`."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     selection = await _filter(client, machine, **chosen)
     rows = []
     async for file in _files(client, selection, count):
         metadata = file["metadata"]
         if as_json:
-            click.echo(one_line(metadata))
+            print_json(metadata)
         elif quiet:
             click.echo(metadata["binary_data_id"])
         else:

@@ -11,6 +11,7 @@ from command.cloud.group import APP, DATASETS, find_dataset, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
@@ -25,12 +26,12 @@ def datasets() -> None:
 
 
 @datasets.command("ls")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 @with_client
 async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
     """List all datasets."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     listed: list[dict[str, Any]] = []
     for organization in await client.call(APP, "", "list_organizations"):
@@ -38,7 +39,7 @@ async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
             DATASETS, "", "list_datasets_by_organization_id", organization_id=organization["id"]
         )
     if as_json:
-        click.echo(one_line(listed))
+        print_json(listed)
     elif quiet:
         click.echo("".join(f"{dataset['id']}\n" for dataset in listed), nl=False)
     else:

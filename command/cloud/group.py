@@ -16,6 +16,7 @@ from command.cloud import login as cloud_login
 from command.cloud.login import Login
 from command.connection import Command, run, run_on_trio
 from command.groups import Commands
+from command.output import json_option, print_json
 from schema import composed, whole_numbers
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ P = ParamSpec("P")
 APP: Final = "viam.app.v1.AppService"
 DATASETS: Final = "viam.app.dataset.v1.DatasetService"
 NAMED: Final = 20  # datasets in an error
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -192,7 +192,7 @@ Examples:
     help="Only with an update in progress, or one that waits for maintenance, or whose last update failed, or whose "
     "agent reports problems.",
 )  # fmt: skip
-@_JSON
+@json_option
 @with_client
 async def machines(
     client: ApiClient,
@@ -213,7 +213,6 @@ async def machines(
 
     from command.cloud.show import fleet, in_state, with_agents, with_health
     from rpc.api import AGENTS, HEALTH
-    from support.text.terminal import one_line
 
     parts = with_health(await fleet_of(client), await client.call(HEALTH, "", "list_health"))
     parts = in_state(parts, state or "", location)
@@ -224,7 +223,7 @@ async def machines(
     if filtered and not parts and not as_json:
         click.echo("no machine matches")
     elif as_json:
-        click.echo(one_line([asdict(part) for part in parts]))
+        print_json([asdict(part) for part in parts])
     elif not parts:
         click.echo("no machines: create one with `machine cloud new NAME`")
     else:
@@ -315,7 +314,7 @@ async def restart(client: ApiClient, machine: str) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Print new messages until Ctrl-C.")
 @click.option("--errors", is_flag=True, help="Only errors.")
 @click.option("--filter", "text", default="", help="Only messages with this text.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each message.")
+@json_option
 def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_json: bool) -> None:
     """Print log messages of MACHINE from the last 30 days, including those from while it was offline."""
     print_logs(machine, count, follow=follow, errors=errors, text=text, as_json=as_json)

@@ -9,13 +9,13 @@ import click
 from command.cloud.group import APP, is_called, with_client
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpc.api import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 
 
@@ -25,7 +25,7 @@ def locations() -> None:
 
 
 @locations.command("ls")
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
@@ -78,7 +78,7 @@ def secrets() -> None:
 
 @secrets.command("ls")
 @click.argument("location")
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def list_secrets(client: ApiClient, location: str, as_json: bool, quiet: bool) -> None:

@@ -10,13 +10,13 @@ from command.cloud.group import APP, with_client
 from command.cloud.organization import ORGANIZATION, missing_resource, organization_of
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpc.api import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only addresses, one per line.")
 KINDS: Final = ("organization", "location", "robot")
 
@@ -28,7 +28,7 @@ def members() -> None:
 
 @members.command("ls")
 @ORGANIZATION
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool, quiet: bool) -> None:
@@ -64,7 +64,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool, quie
 @click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
 @click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
 @ORGANIZATION
-@_JSON
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
 @with_client
 async def invite(
@@ -97,7 +97,7 @@ async def invite(
 @click.argument("email")
 @click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
 @ORGANIZATION
-@_JSON
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
 @with_client
 async def resend(client: ApiClient, email: str, organization: str, no_mail: bool, as_json: bool, quiet: bool) -> None:

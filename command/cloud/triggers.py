@@ -12,13 +12,13 @@ import click
 from command.cloud.group import find, run_with_client, with_client
 from command.cloud.times import utc
 from command.groups import Commands
+from command.output import json_option, print_json
 from rpc.api import TRIGGERS
 from schema import whole_numbers
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only names or ids, one per line.")
 _READING: Final = click.option(
     "--reading",
@@ -42,17 +42,17 @@ async def _call(client: ApiClient, machine: str, method: str, **arguments: Any) 
 
 @triggers.command("ls")
 @click.argument("machine")
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bool) -> None:
     """List the active triggers of MACHINE, and the errors of others."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     reply = await _call(client, machine, "list_triggers")
     listed = [_trigger(trigger) for trigger in reply["triggers"]]
     if as_json:
-        click.echo(one_line({**reply, "triggers": listed}))
+        print_json({**reply, "triggers": listed})
         return
     if quiet:
         click.echo("".join(f"{trigger['name']}\n" for trigger in listed), nl=False)
@@ -79,7 +79,7 @@ async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bo
 @click.argument("machine")
 @click.argument("name")
 @_READING
-@_JSON
+@json_option
 def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
     """Show whether a reading would fire the trigger NAME of MACHINE, and why; the default is the latest one captured.
 
@@ -89,14 +89,14 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
     verdict: list[bool] = []
 
     async def work(client: ApiClient) -> None:
-        from support.text.terminal import clean, one_line, table
+        from support.text.terminal import clean, table
 
         reply = await _call(client, machine, "explain_trigger", trigger=name, reading=sample)
         explanation = reply["explanation"]
         if as_json:
             targets = [_target(target) for target in reply["targets"]]
             evaluated, explained = whole_numbers(reply.get("reading")), whole_numbers(explanation)
-            click.echo(one_line({"explanation": explained, "targets": targets, "reading": evaluated}))
+            print_json({"explanation": explained, "targets": targets, "reading": evaluated})
         else:
             outcome = "it would fire" if explanation["fires"] else "it would not fire"
             click.echo(clean(f"{outcome}: {explanation['reason']}"))
@@ -117,7 +117,7 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--to", "value", default="", help="Only to the target with this URL or address.")
 @_READING
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def test(
@@ -127,11 +127,10 @@ async def test(
 
     It is sent once, without retries. `machine cloud triggers deliveries` lists it like other deliveries.
     """
-    from support.text.terminal import one_line
 
     sent = await _call(client, machine, "send_test", trigger=name, value=value, reading=_parsed(reading))
     if as_json:
-        click.echo(one_line({"deliveries": sent}))
+        print_json({"deliveries": sent})
         return
     for delivery in sent:
         click.echo(delivery if quiet else f"delivery {delivery} was queued")
@@ -153,7 +152,7 @@ async def start(client: ApiClient, machine: str, name: str) -> None:
 @click.option("--trigger", default="", help="Only deliveries of this trigger.")
 @click.option("--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only deliveries in this state.")
 @click.option("-n", "count", type=click.IntRange(1, 500), default=20, show_default=True, help="Number of deliveries.")
-@_JSON
+@json_option
 @_QUIET
 @with_client
 async def deliveries(
@@ -167,16 +166,16 @@ async def deliveries(
     quiet: bool,
 ) -> None:
     """List the deliveries for MACHINE in the last 30 days, or all attempts of the one with the id DELIVERY."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     if delivery:
         record = _record(await _call(client, machine, "get_delivery", delivery_id=delivery))
-        click.echo(one_line(record) if as_json else "\n".join(_delivery_lines(record)))
+        print_json(record) if as_json else "\n".join(_delivery_lines(record))
         return
     query = {"trigger": trigger, "state": state, "limit": count}
     records = [_delivery(message) for message in await _call(client, machine, "list_deliveries", **query)]
     if as_json:
-        click.echo(one_line(records))
+        print_json(records)
         return
     if quiet:
         click.echo("".join(f"{record['id']}\n" for record in records), nl=False)

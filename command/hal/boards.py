@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from command.output import print_json
 from hal.boards import BoardDefinition, BoardPin, boards, compatible
 from hal.inventory import device_tree, find_board
 from schema import MachineError
@@ -23,7 +24,7 @@ def show(name: str, *, as_json: bool) -> None:
     except MachineError as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(terminal.one_line(msgspec.to_builtins(board)))
+        print_json(msgspec.to_builtins(board))
         return
     for line in pinout(board):
         click.echo(line)
@@ -33,9 +34,7 @@ def _list(*, as_json: bool) -> None:
     this_board = compatible(device_tree().compatible)
     if as_json:
         rows = [{"name": board.name, "title": board.title, "compatible": board.compatible} for board in boards()]
-        click.echo(
-            terminal.one_line({"boards": rows, "this": this_board.name if this_board is not None else "generic"})
-        )
+        print_json({"boards": rows, "this": this_board.name if this_board is not None else "generic"})
         return
     lines = [(board.name, board.title, "this computer" if board is this_board else "") for board in boards()]
     lines.append(("generic", "any other computer: lines are <chip>:<offset>", "" if this_board else "this computer"))

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from command.groups import Commands
+from command.output import json_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _AT: Final = click.option("--root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
@@ -18,7 +19,7 @@ _AT: Final = click.option("--root", type=click.Path(path_type=Path), default=Pat
 def listing_options(function: Function) -> Function:
     """Add the options of commands that list hardware."""
     options = (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
+        json_option,
         click.option("--config", "as_config", is_flag=True, help="Print entries for the machine's configuration."),
         click.option("--lines", is_flag=True, help="Show every GPIO line, too."),
         click.option("--no-scan", is_flag=True, help="Do not probe the addresses of I2C buses."),
@@ -71,7 +72,7 @@ def _show(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path
 
 
 @hal.command(epilog="\b\nExample:\n  machine hal check")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @click.option("--no-scan", is_flag=True, help="Do not probe the addresses of I2C buses.")
 @_AT
 def check(as_json: bool, no_scan: bool, root: Path) -> None:
@@ -86,7 +87,7 @@ def check(as_json: bool, no_scan: bool, root: Path) -> None:
 
 @hal.command(epilog="\b\nExamples:\n  machine hal boards\n  machine hal boards raspberry-pi-4")
 @click.argument("name", required=False, default="")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def boards(name: str, as_json: bool) -> None:
     """List supported boards, or print the pin-out of NAME."""
     from command.hal.boards import show

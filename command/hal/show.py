@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from command.interrupts import run_until_interrupted
+from command.output import print_json
 from hal.inventory import Inventory, Problem, find_board, hardware_problems, take_inventory
 from hal.linux import LinuxHardware
 from models.chips import chips_at
@@ -24,7 +25,7 @@ def show(root: Path, *, as_json: bool, as_config: bool, lines: bool, scan: bool)
     if as_config:
         _config(hardware)
     elif as_json:
-        click.echo(terminal.one_line({**msgspec.to_builtins(hardware), "problems": msgspec.to_builtins(detected)}))
+        print_json({**msgspec.to_builtins(hardware), "problems": msgspec.to_builtins(detected)})
     else:
         for line in report(hardware, lines=lines):
             click.echo(line)
@@ -37,7 +38,7 @@ def check(root: Path, *, as_json: bool, scan: bool) -> int:
     """Print the problems. Return 1 if there are any, not counting hints."""
     _, detected = _take_inventory(root, scan)
     if as_json:
-        click.echo(terminal.one_line(msgspec.to_builtins(detected)))
+        print_json(msgspec.to_builtins(detected))
     else:
         for line in explained(detected):
             click.echo(line)

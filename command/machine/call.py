@@ -11,6 +11,7 @@ import click
 
 from command.connection import ROBOT, Connection
 from command.machine import facts
+from command.output import print_json
 from schema import INTERNAL_NAMESPACE
 from support.text import terminal
 
@@ -41,11 +42,11 @@ async def call(client: ApiClient, connection: Connection, name: str, method: str
     if method_info.server_streaming:
         async with aclosing(client.stream(resource.api, resource.name, method, **arguments)) as results:
             async for result in results:
-                click.echo(terminal.one_line(result))
+                print_json(result)
         return
     result = await client.call(resource.api, resource.name, method, **arguments)
     if connection.json:
-        click.echo(terminal.one_line(result))
+        print_json(result)
     elif result is not None:
         click.echo(terminal.value_lines(result))
 
@@ -122,7 +123,7 @@ def unknown_method(resource: facts.Resource, method: str, methods: dict[str, Met
 def show_methods(resource: facts.Resource, methods: dict[str, MethodInfo], connection: Connection) -> None:
     """Print all methods with their arguments and descriptions."""
     if connection.json:
-        click.echo(terminal.one_line({"name": resource.full, "methods": [_as_json(info) for info in methods.values()]}))
+        print_json({"name": resource.full, "methods": [_as_json(info) for info in methods.values()]})
         return
     click.echo(f"{resource.full}\n")
     for info in methods.values():

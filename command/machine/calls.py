@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from command.connection import ROBOT, Connection
+from command.output import print_json
 from schema import ErrorKind, MachineError
 from support.text import terminal
 
@@ -20,7 +21,7 @@ async def operations(client: ApiClient, connection: Connection) -> None:
     """Print all calls in progress except this one, oldest first."""
     running = sorted(await client.call(ROBOT, "", "get_operations"), key=lambda call: call["started"])
     if connection.json:
-        click.echo(terminal.one_line(running))
+        print_json(running)
         return
     if not running:
         click.echo("no call is in progress")

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 import trio
 
+from command.output import print_json
 from rpc.network import Interface, interfaces
 from rpc.network.mdns import (
     AAAA,
@@ -107,19 +108,17 @@ def machines_of(records: Iterable[Record], interface: str) -> list[FoundMachine]
 def show(machines: list[FoundMachine], as_json: bool) -> None:
     """Print machines as a table or as JSON."""
     if as_json:
-        click.echo(
-            terminal.one_line(
-                [
-                    {
-                        "name": machine.name,
-                        "host": machine.host,
-                        "port": machine.port,
-                        "addresses": list(machine.addresses),
-                        "interface": machine.interface,
-                    }
-                    for machine in machines
-                ]
-            )
+        print_json(
+            [
+                {
+                    "name": machine.name,
+                    "host": machine.host,
+                    "port": machine.port,
+                    "addresses": list(machine.addresses),
+                    "interface": machine.interface,
+                }
+                for machine in machines
+            ]
         )
     elif machines:
         rows = [(machine.name, address_of(machine), machine.host, machine.interface) for machine in machines]

@@ -9,6 +9,7 @@ import click
 
 from command.connection import ROBOT, Connection
 from command.machine import facts
+from command.output import print_json
 from support.text import terminal
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ async def status(client: ApiClient, connection: Connection) -> None:
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:
-        click.echo(
-            terminal.one_line(
-                {"version": version["version"], **machine_json(machine), **extra_facts, "jobs": jobs_json(jobs)}
-            )
-        )
+        print_json({"version": version["version"], **machine_json(machine), **extra_facts, "jobs": jobs_json(jobs)})
         return
     state = terminal.paint(machine.state) if connection.colour else machine.state
     click.echo(f"machine-server {version['version']} at {connection.address} is {state}")
@@ -62,7 +59,7 @@ async def resources(client: ApiClient, connection: Connection) -> None:
     """Print all configured resources with their states."""
     machine = await machine_state(client)
     if connection.json:
-        click.echo(terminal.one_line(machine_json(machine)["resources"]))
+        print_json(machine_json(machine)["resources"])
     elif machine.resources:
         now = datetime.now(UTC)
         lines(HEAD, [row(resource, now) for resource in machine.resources], connection)

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from command.groups import Commands
+from command.output import json_option
 
 _FOLDER: Final = click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), metavar="[FOLDER]"
@@ -138,7 +139,7 @@ Examples:
 @_CONFIG
 @_HARDWARE
 @click.option("--no-pytest", is_flag=True, help="Leave out the folder's own tests.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def test(folder: Path, config: Path | None, hardware: str | None, no_pytest: bool, as_json: bool) -> None:
     """Test the module in FOLDER: check meta.json, run its own tests, and start it on a machine.
 

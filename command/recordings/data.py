@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from command.groups import Commands
+from command.output import json_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,7 +72,7 @@ def data() -> None:
 @data.command(epilog="\b\nExamples:\n  machine data ls\n  machine data ls /var/lib/machine/capture --files --json")
 @_FOLDER
 @click.option("--files", is_flag=True, help="Show every file.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def ls(folder: Path | None, files: bool, as_json: bool) -> None:
     """List captured data, and files that are damaged or were left behind.
 

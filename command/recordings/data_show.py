@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from command.output import print_json
 from engine import home
 from runtime.parts import (
     FORMATS,
@@ -130,7 +131,7 @@ def show(folder: Path | None, *, files: bool, as_json: bool) -> int:
     all_files = list(facts_of_files(root))
     damaged = [file for file in all_files if _is_damaged(file)]
     if as_json:
-        click.echo(terminal.one_line({"folder": str(root), "files": [_json(file) for file in all_files]}))
+        print_json({"folder": str(root), "files": [_json(file) for file in all_files]})
         return int(bool(damaged))
     if not all_files:
         click.echo(f"{root}: no captured data")

@@ -11,6 +11,7 @@ import click
 
 from command.cloud.group import APP, current, find, run_with_client, with_client
 from command.groups import Commands
+from command.output import json_option, print_json
 from schema import ConfigError
 from schema.decoding import check_depth, nested_too_deeply
 
@@ -103,18 +104,17 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
 @config.command()
 @click.argument("machine")
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of revisions.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+@json_option
 @with_client
 async def history(client: ApiClient, machine: str, count: int, as_json: bool) -> None:
     """Show who changed what and when, newest first. `revert` and `diff` accept the number of a revision."""
     from command.cloud.configurations.history import revisions
     from command.cloud.show import history as lines
     from command.cloud.show import saves
-    from support.text.terminal import one_line
 
     part = await find(client, machine)
     saved_revisions = saves(await revisions(client, "parts", part.id, count + 1))[:count]
-    click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
+    print_json(saved_revisions) if as_json else "\n".join(lines(saved_revisions))
 
 
 @config.command()

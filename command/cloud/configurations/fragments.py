@@ -10,6 +10,7 @@ import click
 from command.cloud.group import APP, is_called, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
+from command.output import json_option
 from schema import ConfigError
 from schema.decoding import check_depth, nested_too_deeply
 
@@ -29,7 +30,7 @@ def fragments() -> None:
 
 @fragments.command("ls")
 @click.option("--public", is_flag=True, help="Also list public fragments of other organizations.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
+@json_option
 @with_client
 async def list_command(client: ApiClient, public: bool, as_json: bool) -> None:
     """List fragments, with the number of machines that use them."""

@@ -12,6 +12,7 @@ from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.registry.packages import PACKAGES
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rpc.api import ApiClient
     from runtime.sdk import Meta
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 _MODULE: Final = click.argument("module")
 _VERSION: Final = click.option("--version", default="", help="Only this version; by default all versions.")
@@ -45,15 +45,15 @@ def modules() -> None:
 
 
 @modules.command("ls")
-@_JSON
+@json_option
 @with_client
 async def list_command(client: ApiClient, as_json: bool) -> None:
     """List modules of your organizations, and public modules."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     listed = await client.call(APP, "", "list_modules")
     if as_json:
-        click.echo(one_line(listed))
+        print_json(listed)
         return
     rows = [
         [
@@ -69,16 +69,16 @@ async def list_command(client: ApiClient, as_json: bool) -> None:
 
 @modules.command()
 @click.argument("module")
-@_JSON
+@json_option
 @with_client
 async def versions(client: ApiClient, module: str, as_json: bool) -> None:
     """List the versions of MODULE, newest first, with their platforms."""
-    from support.text.terminal import clean, one_line, table
+    from support.text.terminal import clean, table
 
     module_info = await client.call(APP, "", "get_module", module_id=module)
     listed = module_info["versions"]
     if as_json:
-        click.echo(one_line(listed))
+        print_json(listed)
         return
     if advice := _advice(module_info):
         click.echo(f"{module} is {clean(advice)}", err=True)

@@ -11,13 +11,13 @@ from command.cloud.group import run_with_client, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import local
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
 
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
 TYPES: Final = ("archive", "ml_model", "module", "slam_map", "ml_training")
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 
 
 @click.group(
@@ -38,17 +38,17 @@ def packages() -> None:
 @packages.command("ls")
 @click.option("--type", "kind", type=click.Choice(TYPES), help="Only packages of this type.")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def list_command(client: ApiClient, kind: str | None, organization: str, as_json: bool) -> None:
     """List all files of the organization's packages and modules."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     owner = await organization_of(client, organization)
     type_filter = {"type": kind.upper()} if kind else {}
     listed = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **type_filter)
     if as_json:
-        click.echo(one_line(listed))
+        print_json(listed)
         return
     rows = [
         [

@@ -16,6 +16,7 @@ from command.cloud.group import with_client, with_client_on_trio
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
+from command.output import json_option, print_json
 from rpc.api import RELEASES
 from schema import ErrorKind, MachineError
 
@@ -39,7 +40,6 @@ KEYS: Final = click.option(
     metavar="FOLDER",
     help="Folder with keys; can be repeated. Also MACHINE_RELEASE_KEYS.",
 )
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 _PROGRAM: Final = click.argument("program", type=click.Choice(PROGRAMS))
 _VERSION: Final = click.argument("version")
@@ -71,7 +71,7 @@ def releases() -> None:
 @click.option("--threshold", type=click.IntRange(1), default=1, show_default=True, help="Keys that must sign.")
 @click.option("--passphrase", is_flag=True, help="Encrypt the keys with a passphrase, which the command asks for.")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def init(
     client: ApiClient,
@@ -127,7 +127,7 @@ async def init(
 @click.option("--version", "version", default="", help="For a file without a header.")
 @click.option("--platform", default="", metavar="NAME", help="For a file without a header, such as linux/aarch64.")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client_on_trio
 async def upload(
     client: ApiClient,
@@ -179,7 +179,7 @@ async def upload(
 @_VERSION
 @KEYS
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def promote(
     client: ApiClient, program: str, version: str, folders: tuple[Path, ...], organization: str, as_json: bool
@@ -210,7 +210,7 @@ async def promote(
 @click.option("--platform", default="", metavar="NAME", help="Only this platform, such as linux/aarch64.")
 @_YES
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def withdraw(
     client: ApiClient,
@@ -247,7 +247,7 @@ async def withdraw(
     "--passphrase", is_flag=True, help="Ask for a passphrase of the new keys. [default: that of the keys in --keys]"
 )
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def rotate(
     client: ApiClient,
@@ -296,17 +296,17 @@ async def rotate(
 
 @releases.command("ls")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List versions with channels, platforms and rollouts, and when the metadata expires."""
     from schema import SemanticVersion
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     owner = (await organization_of(client, organization))["id"]
     reply = with_texts(await client.call(RELEASES, "", "list_releases", organization_id=owner))
     if as_json:
-        click.echo(one_line(reply))
+        print_json(reply)
         return
     if not reply["metadata"]:
         click.echo("there is no release repository: create one with `machine cloud releases init`")
@@ -336,12 +336,12 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @_PROGRAM
 @_VERSION
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show the files of VERSION of PROGRAM, and its rollout with the machines."""
     from command.cloud.releases.rollouts import status_at, status_of
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     owner = (await organization_of(client, organization))["id"]
     reply = await client.call(RELEASES, "", "list_releases", organization_id=owner)
@@ -351,7 +351,7 @@ async def show(client: ApiClient, program: str, version: str, organization: str,
         raise _missing(program, version)
     status = await status_at(client, owner, program, version) if started else None
     if as_json:
-        click.echo(one_line({"files": files, "rollout": status}))
+        print_json({"files": files, "rollout": status})
         return
     rows = [
         [file["platform"], ", ".join(file["channels"]), f"{file['size'] / 1024**2:.1f} MiB", file["sha256"]]
@@ -481,9 +481,8 @@ def _summary(rollout: Mapping[str, Any]) -> str:
 
 
 def _say(as_json: bool, facts: Mapping[str, Any], *lines: str) -> None:
-    from support.text.terminal import one_line
 
-    click.echo(one_line(facts) if as_json else "\n".join(lines))
+    print_json(facts) if as_json else "\n".join(lines)
 
 
 releases.add_later({"rollout": "command.cloud.releases.rollouts:rollout"})

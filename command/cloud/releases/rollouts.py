@@ -12,6 +12,7 @@ from command.cloud.group import with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
+from command.output import json_option, print_json
 from rpc.api import RELEASES
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from rpc.api import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _PROGRAM: Final = click.argument("program", type=click.Choice(PROGRAMS))
 _VERSION: Final = click.argument("version")
 
@@ -47,7 +47,7 @@ def rollout() -> None:
 @click.option("--location", "location_ids", multiple=True, metavar="ID", help="Only machines there or below.")
 @click.option("--stop-after", type=click.IntRange(0), metavar="N", help="Stop when more than N machines rolled back.")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def start(
     client: ApiClient, /, program: str, version: str, organization: str, as_json: bool, **options: Any
@@ -64,7 +64,7 @@ def _state_command(name: str, state: str, text: str) -> Callable[..., None]:
     @_PROGRAM
     @_VERSION
     @ORGANIZATION
-    @_JSON
+    @json_option
     @with_client
     async def command(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
         where = {"organization": organization, "program": program, "version": version}
@@ -81,16 +81,16 @@ _state_command("finish", "finished", "Release the version to all machines, once 
 
 @rollout.command("ls")
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List all rollouts, newest first."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     owner = (await organization_of(client, organization))["id"]
     rollouts = (await client.call(RELEASES, "", "list_releases", organization_id=owner))["rollouts"]
     if as_json:
-        click.echo(one_line(with_texts(rollouts)))
+        print_json(with_texts(rollouts))
     elif not rollouts:
         click.echo("no rollouts: start one with `machine cloud releases rollout start`")
     else:
@@ -102,15 +102,14 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @_PROGRAM
 @_VERSION
 @ORGANIZATION
-@_JSON
+@json_option
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show a rollout and the state of each machine in it."""
-    from support.text.terminal import one_line
 
     owner = (await organization_of(client, organization))["id"]
     status = await status_at(client, owner, program, version)
-    click.echo(one_line(status) if as_json else status_of(status))
+    print_json(status) if as_json else status_of(status)
 
 
 async def status_at(client: ApiClient, owner: str, program: str, version: str) -> dict[str, Any]:
@@ -159,8 +158,8 @@ def _facts(rollout: Mapping[str, Any]) -> list[str]:
 
 
 async def _change(client: ApiClient, method: str, *, organization: str, as_json: bool, **arguments: Any) -> None:
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     owner = (await organization_of(client, organization))["id"]
     entry = await client.call(RELEASES, "", method, organization_id=owner, **arguments)
-    click.echo(one_line(with_texts(entry)) if as_json else "\n".join(table(_HEADINGS, [_facts(entry)])))
+    print_json(with_texts(entry)) if as_json else "\n".join(table(_HEADINGS, [_facts(entry)]))

@@ -12,6 +12,7 @@ import click
 from command.cloud.configurations.config import save
 from command.cloud.group import current, find
 from command.cloud.training.train import run_training, train
+from command.output import json_option
 
 if TYPE_CHECKING:
     from training.client import TrainingClient
@@ -37,7 +38,7 @@ def download(job: str, folder: Path) -> None:
 
 @train.command()
 @click.argument("job")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole report as a line of JSON, for programs.")
+@json_option
 def report(job: str, as_json: bool) -> None:
     """Show how well the model of JOB does on pictures that it was not trained with, and its worst mistakes."""
 

@@ -16,6 +16,7 @@ from command.cloud.group import find_dataset, run_with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import local, utc
 from command.groups import Commands
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
@@ -27,7 +28,6 @@ TYPES: Final = {
     "detection": "OBJECT_DETECTION",
 }
 STATES: Final = ("pending", "in_progress", "canceling", "completed", "failed", "canceled")
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print lines of JSON, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 _VERSION: Final = click.option(
     "--version", default="", help="Version of the model, which can be used once; by default the time."
@@ -97,7 +97,7 @@ async def _training(client: ApiClient) -> AsyncIterator[TrainingClient]:
 @_VERSION
 @_WAIT
 @ORGANIZATION
-@_JSON
+@json_option
 def submit(
     dataset: str, model: str, kind: str, labels: tuple[str, ...], version: str, wait: bool, organization: str,
     as_json: bool,
@@ -125,7 +125,7 @@ def submit(
 @_VERSION
 @_WAIT
 @ORGANIZATION
-@_JSON
+@json_option
 def submit_custom(
     dataset: str, model: str, script: str, script_version: str, arguments: tuple[str, ...], version: str, wait: bool,
     organization: str, as_json: bool,
@@ -165,10 +165,10 @@ def _submit(submitted: Callable[[TrainingClient], Awaitable[Job]], *, wait: bool
 
 
 def _refusal(error: Any, *, as_json: bool) -> click.ClickException:
-    from support.text.terminal import clean, one_line
+    from support.text.terminal import clean
 
     if as_json:
-        click.echo(one_line({"error": str(error), "kind": error.kind.value, "missing": list(error.missing)}))
+        print_json({"error": str(error), "kind": error.kind.value, "missing": list(error.missing)})
     if not error.missing:
         return click.ClickException(clean(str(error)))
     lines = [
@@ -197,7 +197,7 @@ async def _places(client: TrainingClient, organization: str, dataset: str) -> tu
 @train.command()
 @click.argument("job")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the job has ended, or Ctrl-C.")
-@_JSON
+@json_option
 def logs(job: str, follow: bool, as_json: bool) -> None:
     """Print what JOB has reported: log, metrics, progress, states. It is kept for 7 days after the end of the job.
 
@@ -227,7 +227,7 @@ def logs(job: str, follow: bool, as_json: bool) -> None:
 
 @train.command()
 @click.argument("job")
-@_JSON
+@json_option
 def wait(job: str, as_json: bool) -> None:
     """Show the log and the progress of JOB until it has ended. The exit code is 1 if it failed or was canceled."""
 
@@ -350,7 +350,7 @@ def _job_continues(jobs: Sequence[str]) -> Iterator[None]:
 )
 @click.option("--remove", metavar="VALUE", help="Do not notify this URL or address any more.")
 @ORGANIZATION
-@_JSON
+@json_option
 def notify(
     webhook: str | None, email: str | None, secret_file: TextIO | None, remove: str | None, organization: str,
     as_json: bool,
@@ -386,10 +386,10 @@ def notify(
 
 
 def _show_notifications(targets: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
 
     if as_json:
-        click.echo(one_line(list(targets)))
+        print_json(list(targets))
     elif not targets:
         click.echo("no notifications")
     else:
@@ -404,18 +404,18 @@ def _show_notifications(targets: Sequence[Mapping[str, Any]], *, as_json: bool) 
 @click.option("--status", type=click.Choice(STATES), help="Only jobs in this state.")
 @click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Number of jobs.")
 @ORGANIZATION
-@_JSON
+@json_option
 @_QUIET
 def list_command(status: str | None, count: int, organization: str, as_json: bool, quiet: bool) -> None:
     """List the newest training jobs of the organization."""
 
     async def work(client: TrainingClient) -> None:
-        from support.text.terminal import one_line, table
+        from support.text.terminal import table
 
         owner = (await organization_of(client.api, organization))["id"]
         jobs = await _newest(client, owner, status, count)
         if as_json:
-            click.echo(one_line([_fields(job) for job in jobs]))
+            print_json([_fields(job) for job in jobs])
         elif quiet:
             click.echo("".join(f"{job.id}\n" for job in jobs), nl=False)
         else:
@@ -444,16 +444,16 @@ async def _newest(client: TrainingClient, owner: str, status: str | None, count:
 
 @train.command()
 @click.argument("job")
-@_JSON
+@json_option
 def status(job: str, as_json: bool) -> None:
     """Show JOB: its state, its model, and the reason of a failure."""
 
     async def work(client: TrainingClient) -> None:
-        from support.text.terminal import clean, one_line
+        from support.text.terminal import clean
 
         fields = _fields(await client.get_training_job(job))
         if as_json:
-            click.echo(one_line(fields))
+            print_json(fields)
             return
         for name, value in fields.items():
             if value:

@@ -12,6 +12,7 @@ from command.cloud.group import run_with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.registry.packages import PACKAGES
 from command.cloud.training.models import train
+from command.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
@@ -20,14 +21,14 @@ __all__ = ["train"]  # with the commands of this module
 
 
 @train.command()
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+@json_option
 def trainers(as_json: bool) -> None:
     """List the trainers that are part of this program, which `copy-trainer` copies."""
-    from support.text.terminal import one_line, table
+    from support.text.terminal import table
     from training.client import TRAINERS
 
     if as_json:
-        click.echo(one_line([{"name": name, "about": trainer.about} for name, trainer in TRAINERS.items()]))
+        print_json([{"name": name, "about": trainer.about} for name, trainer in TRAINERS.items()])
         return
     click.echo("\n".join(table(["TRAINER", "TRAINS"], [[name, each.about] for name, each in TRAINERS.items()])))
 

@@ -9,11 +9,11 @@ import click
 
 from command.cloud.group import current, find, with_client_on_trio
 from command.groups import Commands
+from command.output import json_option
 
 if TYPE_CHECKING:
     from rpc.api import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 UNREACHED: Final = 3  # exit code
 
 
@@ -24,7 +24,7 @@ def network() -> None:
 
 @network.command(epilog="\b\nExample:\n  machine cloud network explain rover")
 @click.argument("machine")
-@_JSON
+@json_option
 @click.pass_context
 def explain(context: click.Context, machine: str, as_json: bool) -> None:
     """Try each path from this computer to MACHINE, and show which one clients take, its delay, and why others fail.
