@@ -27,7 +27,7 @@ from agent.update.record import Record
 from agent.update.steps import release_to_start
 from schema import MachineError
 from schema.agent import AdvancedSettings
-from support import Worker
+from support import ChangeSignal, DoublingDelay, Worker
 
 WAIT_LIMIT: Final = 60.0  # seconds for the first answer of the cloud, with wait_for_update_check; reference value
 INSTALL_LIMIT: Final = 900.0  # seconds for the update that it leads to: 100 MiB at 120 KiB/s take as long
@@ -94,7 +94,7 @@ class ManagedServer:
         self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
-        self._changed = trio.Event()  # the problems, or what a restart waits for
+        self._changed = ChangeSignal()  # the problems, or what a restart waits for
         self._restart_waits: tuple[Waiting, ...] = ()
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
@@ -147,15 +147,12 @@ class ManagedServer:
         """What keeps machine-server from running as it should."""
         return (*self._problems.values(), *self.maintenance.problems)
 
-    async def changes(self) -> AsyncGenerator[None, None]:
+    def changes(self) -> AsyncGenerator[None, None]:
         """Yield now and after each change of `problems` or of what a restart waits for.
 
         A slow reader misses intermediate changes. Those of the process are reported by the supervisor.
         """
-        while True:
-            changed = self._changed
-            yield
-            await changed.wait()
+        return self._changed.values(lambda: None)
 
     @property
     def installed(self) -> str:
@@ -240,8 +237,7 @@ class ManagedServer:
         self._notice()
 
     def _notice(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
     # ---- restarts
 
@@ -254,7 +250,9 @@ class ManagedServer:
                     await self._restart_when_allowed()
 
     async def _restart_when_allowed(self) -> None:
-        pause = ASK_SOON  # usually the server only has to complete the change of its configuration
+        pause = DoublingDelay(
+            ASK_SOON, ASK_AGAIN
+        )  # usually the server only has to complete the change of its configuration
         while (reason := self.supervisor.state().restart_needed) != "":
             change = self.maintenance.change()
             verdict = await self.maintenance.may_restart(SERVER, self._restart_since(), requested=False)
@@ -271,9 +269,8 @@ class ManagedServer:
                 _log.info("a restart waits for maintenance", restart=reason, reason="; ".join(verdict.reasons))
                 self._restart_waits = waiting
                 self._notice()
-            with trio.move_on_after(pause):
+            with trio.move_on_after(pause.next()):
                 await change()
-            pause = min(2 * pause, ASK_AGAIN)
 
     def _restart_since(self) -> float:
         return time.time() - (trio.current_time() - self._restart_begun)

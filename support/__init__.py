@@ -2,6 +2,7 @@
 
 Public, in the order in which to read them:
 
+* `changes`: Wake tasks at each change of something: an event that occurs again and again
 * `channels`: Recording of a test: named channels of numbers over time
 * `command_line`: Go-style command lines: long options with one or two dashes, `-ftdc=false`, and boolean options
   without a value
@@ -22,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from support.changes import ChangeSignal as ChangeSignal
     from support.channels import Channel as Channel
     from support.channels import Recorder as Recorder
     from support.channels import to_csv as to_csv
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from support.concurrency import raised_alone as raised_alone
     from support.concurrency import ungrouped as ungrouped
     from support.concurrency import unwrap as unwrap
+    from support.delays import DoublingDelay as DoublingDelay
     from support.delays import doubled as doubled
     from support.plot import Panel as Panel
     from support.plot import panels_of as panels_of
@@ -57,10 +60,11 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
+            "changes": ["ChangeSignal"],
             "channels": ["Channel", "Recorder", "to_csv"],
             "command_line": ["AbsolutePath", "LongOptions", "ProgramPath", "switch_option", "value_option"],
             "concurrency": ["gather", "raised_alone", "ungrouped", "unwrap"],
-            "delays": ["doubled"],
+            "delays": ["DoublingDelay", "doubled"],
             "program_version": ["version"],
             "rate": ["Bucket"],
             "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],

@@ -15,6 +15,7 @@ import trio
 from rpc.api import ApiClient
 from rpc.network import InMemoryTls, TlsError
 from schema import ErrorKind, MachineError
+from support import DoublingDelay
 from support.files import replace_file
 from uplink import cached
 from uplink.authorities import CloudAuthorities
@@ -150,7 +151,7 @@ class CloudCertificate:
         task_status.started()
         async with worker.opened(), trio.open_nursery() as nursery:
             nursery.start_soon(self._address_changes, self._request.notify)
-            delay, trouble = FIRST_DELAY, ""
+            delay, trouble = DoublingDelay(FIRST_DELAY, MAX_DELAY), ""
             while True:
                 first, names = self.tls.context is None, self._names()
                 requested = (names, self._configured, self._signer)
@@ -163,8 +164,8 @@ class CloudCertificate:
                         trouble = reason
                         _log.warning("no certificate from the cloud", reason=reason, still_used=self._in_use())
                     if not (isinstance(error, MachineError) and error.kind in _FINAL):
-                        reached = await self._address.contact.pause(delay * random.uniform(0.5, 1.0))
-                        delay = FIRST_DELAY if reached else min(2 * delay, MAX_DELAY)
+                        if await self._address.contact.pause(delay.next() * random.uniform(0.5, 1.0)):
+                            delay.reset()
                         continue
                 else:
                     trouble = ""
@@ -172,7 +173,7 @@ class CloudCertificate:
                         self._log_certificate()
                     if new and first:
                         changed()
-                delay = FIRST_DELAY
+                delay.reset()
                 with trio.move_on_after(HOUR * random.uniform(0.8, 1.0)):
                     while (self._names(), self._configured, self._signer) == requested:
                         await self._request.wait()

@@ -15,7 +15,7 @@ import structlog
 import trio
 
 from rpc import within
-from support import ungrouped
+from support import ChangeSignal, DoublingDelay, ungrouped
 from uplink import cached
 from uplink.dial import CloudAddress, CloudUnavailable, connected
 from uplink.document import InvalidMessage, document_of
@@ -69,8 +69,8 @@ class CloudSource:
         self._received: bytes | None = None  # the last document from the cloud that differs from the cached one
         self._saving = trio.Lock()
         self._unsaved: bytes | None = None  # a document that could not be saved
-        self._save_failed = trio.Event()
-        self._changed = trio.Event()
+        self._save_failed = ChangeSignal()
+        self._changed = ChangeSignal()
         self._attempted = trio.Event()  # the first attempt to fetch a configuration has ended
         self._state: State | None = None
         self._changes: Changes = tuple
@@ -130,36 +130,33 @@ class CloudSource:
                 remedy = f"free disk space or allow this user to write there; retried every {SAVE_AGAIN:g} s"
                 _log.error(_NOT_CACHED, error=str(error), remedy=remedy)
             self._unsaved = data
-            self._save_failed.set()
+            self._save_failed.announce()
         else:
             if self._unsaved is not None:
                 _log.info("the configuration is cached for a start without the cloud again")
             self._unsaved = None
 
     async def _save_again(self) -> None:
+        failed = self._save_failed.next
         while True:
-            await self._save_failed.wait()
+            await failed.wait()
             await trio.sleep(SAVE_AGAIN)
             async with self._saving:
-                self._save_failed = trio.Event()
+                failed = self._save_failed.next
                 if self._unsaved is not None:
                     await self._save(self._unsaved)
 
-    async def _iterate(self) -> AsyncIterator[Reading]:
-        while True:
-            changed = self._changed
-            yield self._reading
-            await changed.wait()
+    def _iterate(self) -> AsyncIterator[Reading]:
+        return self._changed.values(lambda: self._reading)
 
     def _take(self, data: bytes) -> None:
         self._reading = Reading(data, expand=False)
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
     # ---- the connection
 
     async def _follow(self) -> None:
-        delay = FIRST_DELAY
+        delay = DoublingDelay(FIRST_DELAY, MAX_DELAY)
         while True:
             begun = math.inf
             try:
@@ -172,9 +169,8 @@ class CloudSource:
             except (CloudUnavailable, OSError) as error:
                 self._log_disconnected(str(error) or repr(error))
             if trio.current_time() - begun > MAX_DELAY:  # closing the connection at once counts as a failed attempt
-                delay = FIRST_DELAY
-            await trio.sleep(delay * random.uniform(0.5, 1.0))
-            delay = min(2 * delay, MAX_DELAY)
+                delay.reset()
+            await trio.sleep(delay.next() * random.uniform(0.5, 1.0))
 
     def _log_connected(self) -> None:
         self.connected, self.trouble = True, ""
@@ -248,24 +244,24 @@ class CloudSource:
                 scope.cancel()
 
     async def _report(self, socket: WebSocketConnection, state: State) -> None:
-        changed = trio.Event()
+        changed = ChangeSignal()
 
         async def follow(stream: AsyncIterator[object]) -> None:
             async for _ in stream:
-                changed.set()
+                changed.announce()
 
         async with trio.open_nursery() as nursery:
             for stream in self._changes():
                 nursery.start_soon(follow, stream)
             last: Mapping[str, Any] = {}
             while True:
+                change = changed.next
                 current = state()
                 if current != last:
                     last = current
                     await send(socket, json.dumps({"report": current}))
                 await trio.sleep(REPORT_EVERY)
-                await changed.wait()
-                changed = trio.Event()
+                await change.wait()
 
     async def _send_live_data(self, socket: WebSocketConnection, tell: Tell) -> None:
         async def send_snapshot(snapshot: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import trio
 
 from rpc.api import ApiClient
 from schema import ErrorKind, MachineError
+from support import DoublingDelay
 from telemetry.logs import Entry, OutboxSink
 from uplink.dial import CloudAddress
 
@@ -31,7 +32,7 @@ _log = structlog.get_logger("rdk.networking")
 
 async def upload_logs(sink: OutboxSink, address: CloudAddress) -> None:
     """Send the messages in the queue until cancelled. Each outage is logged once."""
-    delay, trouble = FIRST_DELAY, False
+    delay, trouble = DoublingDelay(FIRST_DELAY, MAX_DELAY), False
     async with address.channel() as channel:
         client = ApiClient(channel)
         while True:
@@ -46,11 +47,12 @@ async def upload_logs(sink: OutboxSink, address: CloudAddress) -> None:
                     _log.warning(
                         "log messages cannot be uploaded; they are queued", reason=str(error) or "no answer in time"
                     )
-                reached = await address.contact.pause(delay * random.uniform(0.5, 1.0))
-                delay = FIRST_DELAY if reached else min(2 * delay, MAX_DELAY)
+                if await address.contact.pause(delay.next() * random.uniform(0.5, 1.0)):
+                    delay.reset()
                 continue
             sink.acknowledge(batch.last)
-            delay, trouble = FIRST_DELAY, False
+            delay.reset()
+            trouble = False
             await trio.sleep(GATHER)
 
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import trio
 
+from support import ChangeSignal
+
 LONGEST: Final = 60.0  # maximum seconds for which one request of the cloud is valid; its pages renew it
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -18,12 +20,12 @@ class Watch:
 
     def __init__(self) -> None:
         self._until = -1.0
-        self._extended = trio.Event()
+        self._extended = ChangeSignal()
 
     def extend(self, seconds: float) -> None:
         """Extend the watch to `seconds` from now, at most LONGEST."""
         self._until = max(self._until, trio.current_time() + min(seconds, LONGEST))
-        self._extended.set()
+        self._extended.announce()
 
     @property
     def is_active(self) -> bool:
@@ -33,8 +35,7 @@ class Watch:
     async def wait_active(self) -> None:
         """Wait until live data is requested."""
         while not self.is_active:
-            self._extended = trio.Event()
-            await self._extended.wait()
+            await self._extended.next.wait()
 
 
 Tell = Callable[[Watch, Send], Awaitable[None]]

@@ -37,6 +37,7 @@ from agent.update.events import (
 from agent.update.record import Offer, Outcome, Record, Release, Step
 from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, pause, subject
 from schema import ErrorKind, MachineError
+from support import ChangeSignal
 
 OBSERVE: Final = 10.0
 """Seconds between two observations of a release on trial, if nothing happens."""
@@ -95,7 +96,7 @@ class Driver:
         self._clock = clock or Clock()
         self._gate = Gate(name, permission, hooks, self._clock)
         self._send, self._receive = trio.open_memory_channel[_Posted](0)
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self._requested = ""  # hash of the release that a person wants at once
         self._scope = trio.CancelScope()
         self._ended = trio.Event()  # the action has ended
@@ -125,15 +126,12 @@ class Driver:
                 else:
                     await self._process(nursery, posted)
 
-    async def changes(self) -> AsyncGenerator[Record | None, None]:
+    def changes(self) -> AsyncGenerator[Record | None, None]:
         """Yield the record now and after each change of it, of `waiting` or of `problem`.
 
         A slow reader misses intermediate ones.
         """
-        while True:
-            changed = self._changed
-            yield self.record
-            await changed.wait()
+        return self._changed.values(lambda: self.record)
 
     # ---- requests; each returns when the decision is stored, or raises MachineError
 
@@ -269,8 +267,7 @@ class Driver:
         return self._clock.trio_time(deadline)
 
     def _notice(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
     def _note(self, problem: str) -> None:
         if problem and problem != self.problem:
@@ -371,7 +368,7 @@ class Driver:
         assert progress is not None
         requested = progress.target.sha256 == self._requested
         while True:
-            changed, permission, hooks = self._changed, self._permission.change(), self._hooks.changed()
+            changed, permission, hooks = self._changed.next, self._permission.change(), self._hooks.changed()
             again = ASK_AGAIN
             now = self._clock.now()
             if obstacle := self._program.obstacle():
@@ -384,7 +381,7 @@ class Driver:
                 offline = (await self._program.facts()).offline  # before the decision, because this takes time
                 verdict = await self._gate.may_switch(record, requested)
                 if verdict.allowed:
-                    changed = self._changed
+                    changed = self._changed.next
                     await self._post(WindowOpened(offline))
                 else:
                     self._wait_for(*verdict.reasons)

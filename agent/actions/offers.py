@@ -19,6 +19,7 @@ from agent.releases.signed import Signed
 from agent.update.record import Record, Release
 from schema import ConfigError, ErrorKind, MachineError, VersionForm, version_form
 from schema.agent import shown_url
+from support import ChangeSignal, doubled
 from support.files import replace_file
 from uplink.releases import Header
 
@@ -71,7 +72,7 @@ class _Failed:
 
     error: MachineError
     until: float  # Trio's time before which it is not fetched again
-    pause: float
+    failures: int  # in a row
 
     def again(self) -> MachineError:
         return MachineError(self.error.message, kind=self.error.kind, remedy=self.error.remedy)
@@ -120,8 +121,8 @@ class Offers:
         self._read: dict[str, Identified] = {}  # files at URLs, so that they are downloaded once
         self._failed: dict[str, _Failed] = {}  # files at URLs that could not be identified
         self._allow_http = False
-        self._news = trio.Event()
-        self._changed = trio.Event()  # `problems`, `kept` and `version_problems`
+        self._news = ChangeSignal()
+        self._changed = ChangeSignal()  # `problems`, `kept` and `version_problems`
 
     # ---- what is wanted
 
@@ -137,7 +138,7 @@ class Offers:
             if name in self._states:
                 self._states[name].setting = version
         self._allow_http = allow_http
-        self._news.set()
+        self._news.announce()
 
     def answered(self, answers: Mapping[str, Answer | None], problems: tuple[ConfigError, ...] = ()) -> None:
         """Take what the cloud wants, by program, and what is wrong with the versions of the configuration."""
@@ -152,7 +153,7 @@ class Offers:
             state = self._states.get(name)
             if state is not None and (not state.answered or state.answer != answer):
                 state.answer, state.answered = answer, True
-                self._news.set()
+                self._news.announce()
 
     async def considered(self, name: str) -> None:
         """Wait until the first answer of the cloud has led to an offer for this program, or to none."""
@@ -192,12 +193,12 @@ class Offers:
         state.explicit, state.at_once = bool(choice), trio.current_time() + HURRY if at_once else 0.0
         self._read.pop(choice, None)
         self._failed.pop(choice, None)
-        self._news.set()
+        self._news.announce()
 
     def hurry(self, name: str) -> None:
         """Do not wait for maintenance with what is wanted now: a person requested it. Raises MachineError."""
         self._state(name).at_once = trio.current_time() + HURRY
-        self._news.set()
+        self._news.announce()
 
     def _state(self, name: str) -> _State:
         if name not in self._states:
@@ -210,7 +211,7 @@ class Offers:
         """Offer whenever something changes, until cancelled. Needs the cloud's first answer, or a wish."""
         while True:
             wait = float("inf")
-            self._news = trio.Event()
+            news = self._news.next
             for name, state in self._states.items():
                 answered = state.answered
                 if not await self._offer(name, state):
@@ -218,7 +219,7 @@ class Offers:
                 if answered:
                     self._considered[name].set()
             with trio.move_on_after(wait):
-                await self._news.wait()
+                await news.wait()
 
     async def _offer(self, name: str, state: _State) -> bool:
         """Offer one program what is wanted; return whether that was found out."""
@@ -275,7 +276,7 @@ class Offers:
         failed = self._failed.get(url)
         if failed is not None and trio.current_time() < failed.until:
             raise failed.again()
-        pause = RETRY if failed is None else min(2 * failed.pause, LONGEST_PAUSE)
+        failures = 1 if failed is None else failed.failures + 1
         error = MachineError(f"no answer within {LIMIT:g} s", kind=ErrorKind.TIMEOUT)
         try:
             self._read[url] = await self._catalog.identify(url)
@@ -289,7 +290,8 @@ class Offers:
             if url in self._read:
                 self._failed.pop(url, None)
             else:  # it failed, or the time is over
-                self._failed[url] = _Failed(error, trio.current_time() + pause, pause)
+                until = trio.current_time() + doubled(RETRY, LONGEST_PAUSE, failures)
+                self._failed[url] = _Failed(error, until, failures)
         return self._read[url]
 
     async def _signed(self, state: _State, answer: Answer | None) -> tuple[Signed, ...] | None:
@@ -326,15 +328,12 @@ class Offers:
             self.kept[name] = kept
             self._notice()
 
-    async def changes(self) -> AsyncGenerator[None, None]:
+    def changes(self) -> AsyncGenerator[None, None]:
         """Yield now and after each change of `problems`, `kept` or `version_problems`.
 
         A slow reader misses intermediate ones.
         """
-        while True:
-            changed = self._changed
-            yield
-            await changed.wait()
+        return self._changed.values(lambda: None)
 
     def _note(self, name: str, problem: ConfigError | None) -> None:
         if str(self.problems.get(name)) == str(problem):
@@ -347,8 +346,7 @@ class Offers:
         self._notice()
 
     def _notice(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
 
 def not_updated(name: str) -> MachineError:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import trio
-
 from agent.control.report import Problem, problems_of
 from agent.layout import SERVER
 from agent.leases.leases import Leases
@@ -16,7 +14,7 @@ from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
 from schema import ConfigError
 from schema.agent import AdvancedSettings
-from support import RunBlocking
+from support import ChangeSignal, RunBlocking
 from support.clock import device_zone
 
 Refusal = Callable[[], Awaitable[str | None]]
@@ -32,7 +30,7 @@ class Maintenance:
         self._refusal, self._leases, self._run, self._wall = refusal, leases, run, wall
         self._settings = AdvancedSettings()
         self._zone_problem = ""
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         leases.on_change = self._notice
 
     def settings(self, settings: AdvancedSettings) -> None:
@@ -65,8 +63,7 @@ class Maintenance:
 
     def change(self) -> Callable[[], Awaitable[None]]:
         """See Permission: here settings and leases; a sensor reports no changes."""
-        return self._changed.wait
+        return self._changed.next.wait
 
     def _notice(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()

@@ -28,7 +28,7 @@ from agent.system.programs import Programs, SystemPrograms
 from agent.system.store import Store
 from schema import MachineError
 from schema.agent import Settings, SystemConfiguration
-from support import Worker, doubled
+from support import ChangeSignal, Worker, doubled
 
 SECTION: Final = "agent.system_configuration"
 FIRST_RETRY: Final = 30.0
@@ -69,8 +69,8 @@ class SystemConfigurator:
         )
         self._forwarder = Forwarder(layout.journal_queue, settings, self._forwarded, programs, self._worker, upload)
         self._failures: dict[Part, Problem] = {}
-        self._changed = trio.Event()
-        self._applied = trio.Event()
+        self._changed = ChangeSignal()
+        self._applied = ChangeSignal()
 
     async def run(self) -> None:
         """Apply the settings, and each change of them, until cancelled."""
@@ -82,12 +82,9 @@ class SystemConfigurator:
                 nursery.start_soon(self._keep, part)
             nursery.start_soon(self._forward)
 
-    async def changes(self) -> AsyncGenerator[None, None]:
+    def changes(self) -> AsyncGenerator[None, None]:
         """Yield now and after each attempt to apply settings. A slow reader misses intermediate ones."""
-        while True:
-            applied = self._applied
-            yield
-            await applied.wait()
+        return self._applied.values(lambda: None)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -125,14 +122,13 @@ class SystemConfigurator:
             await anext(changes)  # the settings of now, which the parts apply first
             task_status.started()
             async for _ in changes:
-                changed, self._changed = self._changed, trio.Event()
-                changed.set()
+                self._changed.announce()
 
     async def _keep(self, part: Part) -> None:
         """Apply the settings to a part, again after each change of them and after each failure."""
         failures = 0
         while True:
-            changed = self._changed
+            changed = self._changed.next
             try:
                 pause = await part.apply(_desired(self._settings.current))
             except (MachineError, OSError) as error:
@@ -146,8 +142,7 @@ class SystemConfigurator:
             else:
                 failures = 0
                 self._failures.pop(part, None)
-            applied, self._applied = self._applied, trio.Event()
-            applied.set()
+            self._applied.announce()
             with trio.move_on_after(math.inf if pause is None else pause):
                 await changed.wait()
                 failures = 0

@@ -36,7 +36,7 @@ from agent.system.journal import (
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
 from schema import MachineError
-from support import Worker, ungrouped
+from support import ChangeSignal, DoublingDelay, Worker, ungrouped
 from support.files import replace_file
 from support.foreign import remove
 from telemetry.logs import WARN, Entry, OutboxSink
@@ -86,7 +86,7 @@ class Forwarder:
         self._filter_problems: tuple[Problem, ...] = ()
         self._position: Position | None = None
         self._by_time = False  # because journald does not know the cursor
-        self._moved = trio.Event()
+        self._moved = ChangeSignal()
         self._limit = EntryLimit()
 
     @property
@@ -148,9 +148,10 @@ class Forwarder:
 
     async def _save(self, sink: OutboxSink, place: Path) -> None:
         """Store the place in the journal from time to time, once the entries before it are on the disk."""
+        moved = self._moved.next
         while True:
-            await self._moved.wait()
-            self._moved = trio.Event()
+            await moved.wait()
+            moved = self._moved.next
             await trio.sleep(SAVE_DELAY)
             self._report_dropped(sink, now=True)
             position = self._position
@@ -167,7 +168,7 @@ class Forwarder:
 
     async def _read(self, sink: OutboxSink) -> None:
         """Follow the journal until cancelled. journalctl is started again if it ends."""
-        delay = FIRST_RETRY
+        delay = DoublingDelay(FIRST_RETRY, LONGEST_RETRY)
         while True:
             began = trio.current_time()
             try:
@@ -178,17 +179,16 @@ class Forwarder:
             except (MachineError, OSError) as error:
                 reason = str(error)
             if trio.current_time() - began > LONGEST_RETRY:
-                delay = FIRST_RETRY
+                delay.reset()
             self._note(f"the journal cannot be read: {reason}", "run `journalctl --verify` on the machine")
-            await trio.sleep(delay * random.uniform(1.0, 1.1))
-            delay = min(2 * delay, LONGEST_RETRY)
+            await trio.sleep(delay.next() * random.uniform(1.0, 1.1))
 
     async def _begin(self) -> None:
         """Begin after the newest entry, if there is one."""
         line = checked(LAST_ENTRY, await self._programs.run(LAST_ENTRY)).strip()
         if line and (entry := parse_entry(line.encode(), time.time())) is not None and entry.cursor:
             self._position = Position(entry.cursor, entry.time)
-            self._moved.set()
+            self._moved.announce()
 
     async def _follow(self, sink: OutboxSink) -> str:
         """Queue entries until journalctl ends; return why it did."""
@@ -243,7 +243,7 @@ class Forwarder:
         if entry.unit != OWN_UNIT and self._filter.accepts(entry.identifier) and self._limit.admit(entry.time):
             self._report_dropped(sink, now=False)
             self._queue(sink, Entry(0, entry.time, entry.level, entry.name, "", entry.message))
-            self._moved.set()  # not for other entries, which may be read again: most systems write all the time
+            self._moved.announce()  # not for other entries, which may be read again: most systems write all the time
         if entry.cursor:
             self._position = Position(entry.cursor, entry.time)
 

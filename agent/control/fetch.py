@@ -13,6 +13,7 @@ import trio
 
 from rpc.api import ApiClient
 from schema import ConfigError, ErrorKind, MachineError, whole_numbers
+from support import ChangeSignal, DoublingDelay
 from uplink import CloudAddress
 from uplink.releases import PROBLEMS_KEY
 
@@ -87,47 +88,46 @@ class Fetcher:
         self.offline = UNREACHABLE
         self.asked = trio.Event()  # set after the first answer
         self._address, self._host, self._facts, self._deliver = address, host, facts, deliver
-        self._now = trio.Event()
+        self._hurried = ChangeSignal()
         self._begun = self._ended = 0  # calls
-        self._call_ended = trio.Event()
+        self._call_ended = ChangeSignal()
         self._logged = ""  # the outage that is logged
 
     def hurry(self) -> None:
         """Make the next call now."""
-        self._now.set()
+        self._hurried.announce()
 
     async def ask(self) -> None:
         """Make a call now, and return when it has ended, with an answer that was delivered or not."""
         number = self._begun + 1
         self.hurry()
         while self._ended < number:
-            await self._call_ended.wait()
+            await self._call_ended.next.wait()
 
     async def run(self) -> None:
         """Call, deliver and wait, until cancelled. Each outage is logged once."""
-        interval, delay = DEFAULT, FIRST_DELAY
+        interval, delay = DEFAULT, DoublingDelay(FIRST_DELAY, LONGEST)
         async with self._address.channel() as channel:
             client = ApiClient(channel)
             while True:
-                self._now = trio.Event()
+                hurried = self._hurried.next
                 self._begun += 1
                 try:
                     with trio.fail_after(CALL_LIMIT):
                         fetched = await fetch(client, self._address.part, self._host, self._facts())
                 except (MachineError, OSError, trio.TooSlowError) as error:
                     self._note_failure(error)
-                    wait, delay = min(delay, interval), min(2 * delay, LONGEST)
+                    wait = min(delay.next(), interval)
                 else:
                     self._note_success()
                     interval = wait = fetched.interval
-                    delay = FIRST_DELAY
+                    delay.reset()
                     await self._deliver(fetched)
                     self.asked.set()
                 self._ended = self._begun
-                ended, self._call_ended = self._call_ended, trio.Event()
-                ended.set()
+                self._call_ended.announce()
                 with trio.move_on_after(wait * random.uniform(1 - JITTER, 1 + JITTER)):
-                    await self._now.wait()
+                    await hurried.wait()
 
     def _note_failure(self, error: Exception) -> None:
         kind = getattr(error, "kind", ErrorKind.UNAVAILABLE)

@@ -17,6 +17,7 @@ import trio
 from agent.control.report import Report, encode, essence
 from rpc.api import AGENTS, ApiClient
 from schema import ErrorKind, MachineError
+from support import ChangeSignal, DoublingDelay
 from uplink import CloudAddress
 
 GATHER: Final = 1.0  # seconds after a change, in which further ones are included
@@ -48,14 +49,14 @@ class Reporter:
     ) -> None:
         self._report, self._part, self._contact = report, address.part, address.contact
         self._learned = learned
-        self._news = trio.Event()
+        self._news = ChangeSignal()
         self._logged = ""  # the failure that is logged
 
     async def follow(self, changes: AsyncGenerator[object, None]) -> None:
         """Look at the report after each change, until cancelled or the changes end."""
         async with aclosing(changes):
             async for _ in changes:
-                self._news.set()
+                self._news.announce()
 
     async def run(self, client: ApiClient, asked: trio.Event) -> None:
         """Send reports until cancelled. `asked` is set once the cloud was asked for settings.
@@ -63,24 +64,24 @@ class Reporter:
         Waiting for it includes their problems in the first report.
         """
         accepted: Report | None = None
-        delay, due = FIRST_DELAY, 0.0
+        delay, due = DoublingDelay(FIRST_DELAY, MAX_DELAY), 0.0
         await asked.wait()
         while True:
             await trio.sleep(GATHER)
-            self._news = trio.Event()
+            news = self._news.next
             report = self._report()
             content = essence(report)
             if content == accepted and trio.current_time() < due:
                 with trio.move_on_at(due):
-                    await self._news.wait()
+                    await news.wait()
             elif (error := await self._send(client, report)) is None:
-                accepted, delay, due = content, FIRST_DELAY, trio.current_time() + PERIOD * _jitter()
+                accepted, due = content, trio.current_time() + PERIOD * _jitter()
+                delay.reset()
                 await trio.sleep(SHORTEST - GATHER)
             elif error.kind in _REFUSALS:
                 await trio.sleep(REFUSED * _jitter())
-            else:
-                reached = await self._contact.pause(delay * random.uniform(0.5, 1.0))
-                delay = FIRST_DELAY if reached else min(2 * delay, MAX_DELAY)
+            elif await self._contact.pause(delay.next() * random.uniform(0.5, 1.0)):
+                delay.reset()
 
     async def _send(self, client: ApiClient, report: Report) -> MachineError | None:
         """Send a report; return why that failed. Failures of the same kind are logged once."""

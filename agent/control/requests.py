@@ -12,6 +12,7 @@ import trio
 
 from rpc.api import AGENTS, ApiClient
 from schema import ErrorKind, MachineError
+from support import DoublingDelay
 from uplink import CloudAddress
 from uplink.releases import REQUEST_WAIT
 
@@ -37,7 +38,7 @@ async def follow_requests(
     client: ApiClient, address: CloudAddress, carry_out: Callable[[Request], Awaitable[None]]
 ) -> None:
     """Call `carry_out` once for each request, until cancelled. Outages are silent: the call for settings logs them."""
-    delay = FIRST_DELAY
+    delay = DoublingDelay(FIRST_DELAY, MAX_DELAY)
     arrived: list[str] = []
     handled: deque[str] = deque(maxlen=REMEMBERED)
     while True:
@@ -49,10 +50,10 @@ async def follow_requests(
             if getattr(error, "kind", None) is ErrorKind.UNSUPPORTED:
                 await trio.sleep(UNSUPPORTED * random.uniform(1 - JITTER, 1 + JITTER))
                 continue
-            reached = await address.contact.pause(delay * random.uniform(0.5, 1.0))
-            delay = FIRST_DELAY if reached else min(2 * delay, MAX_DELAY)
+            if await address.contact.pause(delay.next() * random.uniform(0.5, 1.0)):
+                delay.reset()
             continue
-        delay = FIRST_DELAY
+        delay.reset()
         arrived = [entry["id"] for entry in answer]
         for entry in answer:
             if entry["id"] not in handled:

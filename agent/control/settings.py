@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import trio
 
 from schema import ConfigError, MachineError
 from schema.agent import Settings, read_settings
 from schema.decoding import parse_json
-from support import RunBlocking
+from support import ChangeSignal, RunBlocking
 from support.files import replace_file
 
 MAX_BYTES: Final = 1 << 20
@@ -38,7 +37,7 @@ class SettingsState:
         self._defaults, self._stored, self._run = defaults, stored, run
         self._documents: tuple[Any, Any] = (None, None)  # of the defaults file, of the cloud
         self._own: tuple[ConfigError, ...] = ()  # problems of the files themselves
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
 
     async def load(self) -> None:
         """Read both files; a file that is missing or cannot be used does not keep the agent from starting."""
@@ -58,12 +57,9 @@ class SettingsState:
         await self._run(partial(replace_file, self._stored, msgspec.json.encode(cloud)))
         return True
 
-    async def changes(self) -> AsyncGenerator[Settings, None]:
+    def changes(self) -> AsyncGenerator[Settings, None]:
         """Yield the settings now and after each change. A slow reader misses intermediate ones."""
-        while True:
-            changed = self._changed
-            yield self.current
-            await changed.wait()
+        return self._changed.values(lambda: self.current)
 
     def _read(self, defaults: Any, cloud: Any) -> None:
         self._documents = (defaults, cloud)
@@ -76,8 +72,7 @@ class SettingsState:
         self.trust_first_root = consents.get(TRUST_FIRST, False)
         self.current, problems = read_settings(own, cloud, allow_http=self.allow_http)
         self.problems = (*self._own, *problems)
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.announce()
 
 
 def _load(path: Path) -> tuple[Any, ConfigError | None]:

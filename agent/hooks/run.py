@@ -14,7 +14,7 @@ import trio
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema import ConfigError
-from support import RunBlocking, ungrouped
+from support import ChangeSignal, RunBlocking, ungrouped
 from support.files import follow_files
 
 GRACE: Final = 2.0
@@ -43,7 +43,7 @@ class Hooks:
         self.revision = 0
         """Increased whenever the files of hooks may have changed."""
         self._folder, self._run = folder, run_blocking
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self._send, self._receive = trio.open_memory_channel[_After](WAITING)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -72,18 +72,17 @@ class Hooks:
 
     def changed(self) -> Callable[[], Awaitable[None]]:
         """Return a function that waits until files of hooks may have changed since this call."""
-        return self._changed.wait
+        return self._changed.next.wait
 
     async def _check_after_changes(self) -> None:
         while True:
-            changed = self._changed
+            changed = self._changed.next
             self.problems = await self._run(partial(check, self._folder))
             await changed.wait()
 
     def _notice(self) -> None:
         self.revision += 1
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
     def _not_watched(self, path: Path | None, error: OSError) -> None:
         _log.warning("changes of hooks cannot be noticed", path=str(path or self._folder), error=error.strerror)

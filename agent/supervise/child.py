@@ -16,7 +16,7 @@ from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.supervise.processes import IDENTITY, oom_kills, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from nursery_graph import ProcessGroup, process_group
-from support import Worker, ungrouped
+from support import ChangeSignal, Worker, ungrouped
 
 MAX_LINE: Final = 4096  # bytes of a line on standard error that are logged
 _NOT_INHERITED: Final = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "MACHINE_READY_FD")
@@ -39,7 +39,7 @@ class ChildBackend:
         self._leftovers = leftovers
         self._stop_time = stop_time
         self._environment: dict[str, str] = {}
-        self._wake = trio.Event()
+        self._wake = ChangeSignal()
         self._should_run = False
         self._group: ProcessGroup | None = None
         self._idle = trio.Event()  # set while no process runs
@@ -54,12 +54,12 @@ class ChildBackend:
         """See Backend.start. A start ends the delay after a crash."""
         await trio.lowlevel.checkpoint()
         self._should_run = True
-        self._wake.set()
+        self._wake.announce()
 
     async def stop(self) -> None:
         """See Backend.stop."""
         self._should_run = False
-        self._wake.set()
+        self._wake.announce()
         if self._group is not None:
             await self._end(self._group)
         await self._idle.wait()
@@ -77,13 +77,13 @@ class ChildBackend:
         task_status.started()
         crashes = 0
         while True:
-            self._wake = trio.Event()
+            wake = self._wake.next
             if not self._is_enabled():
                 crashes = 0
-                await self._wake.wait()
+                await wake.wait()
                 continue
             with trio.move_on_after(restart_delay(crashes)):
-                await self._wake.wait()
+                await wake.wait()
                 crashes = 0
             if self._is_enabled():
                 self._idle = trio.Event()

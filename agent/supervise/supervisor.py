@@ -16,7 +16,7 @@ from agent.supervise.health import DEFAULT_LIMITS, Answer, Health, Limits, judge
 from agent.supervise.processes import identified, is_suspended
 from agent.supervise.state import KEPT_EXITS, Backend, Exit, Process, ServerState
 from schema import MachineError
-from support import RunBlocking
+from support import ChangeSignal, RunBlocking
 from support.files import follow_files, replace_file
 
 LATENESS: Final = 1.0  # seconds by which a timer of the agent may be late before a missing answer is excused
@@ -53,8 +53,8 @@ class Supervisor:
         self._exits_file, self._address = exits, address
         self.limits = limits
         self._state = ServerState()
-        self._changed = trio.Event()
-        self._appeared = trio.Event()  # the address file has changed
+        self._changed = ChangeSignal()
+        self._appeared = ChangeSignal()  # the address file has changed
         self._watching = trio.CancelScope()
         self._environment = ""
         self._stopping = False
@@ -66,12 +66,9 @@ class Supervisor:
         """Return the current state."""
         return self._state
 
-    async def changes(self) -> AsyncGenerator[ServerState, None]:
+    def changes(self) -> AsyncGenerator[ServerState, None]:
         """Yield the state now and after each change. A slow reader misses intermediate ones."""
-        while True:
-            changed = self._changed
-            yield self._state
-            await changed.wait()
+        return self._changed.values(lambda: self._state)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Supervise until cancelled; `started` once a process that was running before is adopted.
@@ -144,8 +141,7 @@ class Supervisor:
         )
         if state != self._state:
             self._state = state
-            changed, self._changed = self._changed, trio.Event()
-            changed.set()
+            self._changed.announce()
 
     # ---- what the back end reports
 
@@ -178,8 +174,7 @@ class Supervisor:
             _log.warning("the exits of machine-server cannot be stored", error=error.strerror)
 
     def _notice(self) -> None:
-        appeared, self._appeared = self._appeared, trio.Event()
-        appeared.set()
+        self._appeared.announce()
 
     def _not_watched(self, path: Path | None, error: OSError) -> None:
         _log.warning("a file cannot be watched", path=str(path or self._address), error=error.strerror)
@@ -193,7 +188,7 @@ class Supervisor:
             limits = self.limits
             health = Health(now + max(limits.start - age, min(ADOPTED, limits.start)))
             while True:
-                appeared = self._appeared
+                appeared = self._appeared.next
                 answer = await self._ask(process.pid, limits.request)
                 served = health.served
                 health, reason = judge(health, answer, trio.current_time(), limits)

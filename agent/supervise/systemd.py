@@ -26,7 +26,7 @@ from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
 from schema import ErrorKind, MachineError
-from support import RunBlocking
+from support import ChangeSignal, RunBlocking
 from support.files import follow_files, replace_file
 
 COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
@@ -111,7 +111,7 @@ class SystemdBackend:
         self._last: Unit | None = None  # as it was seen last
         self._stable_at = 0.0  # when its process has run for STABLE, by Trio's clock
         self._stopped = 0  # id of the process that was stopped on request
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
 
     async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
         """See Backend.configure."""
@@ -149,7 +149,7 @@ class SystemdBackend:
             nursery.start_soon(follow_files, [self._files.event], self._notice, _not_watched)
             ready = False
             while True:
-                changed = self._changed
+                changed = self._changed.next
                 try:
                     unit = parse(await self._control("show", SERVER_UNIT, f"--property={','.join(_PROPERTIES)}"))
                 except MachineError as error:
@@ -195,8 +195,7 @@ class SystemdBackend:
             await self._pause.crashed(ran)
 
     def _notice(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
 
 def _wall(monotonic: float) -> float:

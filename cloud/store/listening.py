@@ -12,7 +12,7 @@ import trio
 from cloud.store.events import Events
 from cloud.store.session import channel, connected
 from schema import MachineError
-from support import Worker
+from support import DoublingDelay, Worker
 
 FIRST_DELAY: Final = 0.1  # seconds before the second attempt to connect; doubled each time, with jitter
 MAX_DELAY: Final = 5.0
@@ -43,13 +43,12 @@ async def follow(url: str, replica: str, events: Events, *, task_status: trio.Ta
 
 
 async def _reconnected(worker: Worker, url: str) -> Any:
-    delay = FIRST_DELAY
+    delay = DoublingDelay(FIRST_DELAY, MAX_DELAY)
     while True:
         try:
             return await worker.run(lambda: _listening(url))
         except MachineError:
-            await trio.sleep(delay * random.uniform(0.5, 1.0))
-            delay = min(2 * delay, MAX_DELAY)
+            await trio.sleep(delay.next() * random.uniform(0.5, 1.0))
 
 
 def _listening(url: str) -> Any:

@@ -18,6 +18,7 @@ from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
 from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
 from schema import ErrorKind, MachineError
+from support import DoublingDelay
 
 T = TypeVar("T")
 News = Sequence[tuple[str, str]]
@@ -115,7 +116,7 @@ class Session:
     def write(self, work: Work[T]) -> T:
         """Execute `work` as a transaction; its changes are durable when this returns."""
         assert self._on_commit is not None
-        pause, conflicts = FIRST_PAUSE, 0
+        pause, conflicts = DoublingDelay(FIRST_PAUSE, MAX_PAUSE), 0
         for _ in range(ATTEMPTS):
             try:
                 result, events = self._attempt(work)
@@ -132,8 +133,7 @@ class Session:
             else:
                 self._on_commit(events)
                 return result
-            time.sleep(random.uniform(0, pause))
-            pause = min(2 * pause, MAX_PAUSE)
+            time.sleep(random.uniform(0, pause.next()))
         raise MachineError(
             f"the transaction conflicted with others {ATTEMPTS} times", kind=ErrorKind.UNAVAILABLE, remedy="try again"
         )

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from netmgr.model.plan import Effect
 from schema import MachineError
+from support import doubled
 
 FIRST_PAUSE: Final = 1.0
 """Seconds until a failed effect is tried again; doubled each time."""
@@ -29,7 +30,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     reason: str
     since: float
     """Monotonic time of the first failure in seconds."""
-    pause: float
+    count: int
+    """Failures in a row."""
     again: float
     """Monotonic time of the next attempt in seconds."""
 
@@ -74,10 +76,11 @@ class Executor:
 
     def _failed(self, effect: Effect, before: Failure | None, reason: str) -> None:
         now = trio.current_time()
-        pause = FIRST_PAUSE if before is None else min(2 * before.pause, MAX_PAUSE)
+        count = 1 if before is None else before.count + 1
         since = now if before is None else before.since
         self._forget(effect)
-        self._failures.append(Failure(effect=effect, reason=reason, since=since, pause=pause, again=now + pause))
+        again = now + doubled(FIRST_PAUSE, MAX_PAUSE, count)
+        self._failures.append(Failure(effect=effect, reason=reason, since=since, count=count, again=again))
         if before is None or before.reason != reason:
             kind = type(effect).__name__
             _log.warning("a change of the network has failed", change=kind, interface=effect.interface, reason=reason)

@@ -8,6 +8,7 @@ import trio
 from msgspec.structs import replace
 
 from netmgr.model.facts import Facts
+from support import ChangeSignal
 
 
 class Board:
@@ -15,7 +16,7 @@ class Board:
 
     def __init__(self) -> None:
         self._facts = Facts(now=0.0)
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
 
     def facts(self) -> Facts:
         """Return the newest facts, with the present time."""
@@ -35,8 +36,7 @@ class Board:
 
     def poke(self) -> None:
         """Notify of a change although the facts are the same: something else has changed that decisions depend on."""
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.announce()
 
     def put_for(self, field: str, interface: str, value: Any) -> None:
         """Replace the value of an interface in a field that is a dictionary; None removes it."""
@@ -48,4 +48,4 @@ class Board:
     @property
     def changed(self) -> trio.Event:
         """Event that is set at the next change. Read it before the facts, so that no change is missed."""
-        return self._changed
+        return self._changed.next

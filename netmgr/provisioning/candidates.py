@@ -22,6 +22,7 @@ from netmgr.provisioning.records import (
     Tried,
     World,
 )
+from support import doubled
 
 SOURCES: Final[dict[Source, int]] = {"portal": 0, "console": 1, "cloud": 2, "adopted": 3}
 """Order of networks with the same priority."""
@@ -94,7 +95,7 @@ def pause_after(tried: Tried, settings: Settings) -> float:
     first, longest = FIRST_RETRY, settings.retry
     if tried.failure in PERMANENT:
         first, longest = FIRST_WRONG_PASSWORD, MAX_WRONG_PASSWORD
-    return min(first * 2.0 ** min(tried.failures - 1, 20), max(first, longest))
+    return doubled(first, max(first, longest), tried.failures)
 
 
 def budget_at(state: State) -> float:

@@ -34,6 +34,7 @@ from netmgr.service.tasks import Tasks
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.supplicant import Supplicant
 from schema import ErrorKind, MachineError
+from support import ChangeSignal
 
 SCAN_OFFLINE: Final = 20.0
 """Seconds between scans while no network is joined."""
@@ -73,7 +74,7 @@ class Wifi:
         self._supplicants: dict[int, Supplicant] = {}
         self._gone: set[int] = set()  # removed radios whose interfaces are still in the facts
         self._hotspot_on = ""  # the interface of the access point itself
-        self._scan_now = trio.Event()
+        self._scan_now = ChangeSignal()
         self._busy = trio.Lock()  # an access point does not start during a scan of its radio
 
     # ---- observation
@@ -120,7 +121,7 @@ class Wifi:
     async def scan_regularly(self) -> None:
         """Listen for networks on the interfaces of netmgr until cancelled."""
         while True:
-            self._scan_now, changed = trio.Event(), self._board.changed
+            scan_now, changed = self._scan_now.next, self._board.changed
             facts = self._board.facts()
             names = [link.name for link in facts.links if link.kind == "wifi" and link.manager == OWN and link.up]
             if not names:
@@ -133,11 +134,11 @@ class Wifi:
                 except MachineError as error:
                     _log.debug("a scan has failed", interface=name, reason=str(error))
             with trio.move_on_after(SCAN_ONLINE if self._board.facts().associations else SCAN_OFFLINE):
-                await self._scan_now.wait()
+                await scan_now.wait()
 
     def scan(self) -> None:
         """Scan now."""
-        self._scan_now.set()
+        self._scan_now.announce()
 
     def _heard(self, points: Iterable[AccessPoint]) -> None:
         facts = self._board.facts()

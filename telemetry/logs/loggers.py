@@ -22,6 +22,7 @@ import trio
 
 from schema import ConfigError, Masker
 from schema.document import MachineDocument
+from support import ChangeSignal
 from telemetry.logs import logger_names
 from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
 from telemetry.logs.entry import DEBUG, Entry, fields_json, limited, plain
@@ -85,7 +86,7 @@ class Logs(logging.Handler):
         self._deduplicator: Deduplicator | None = Deduplicator()
         self._seq = 0
         self._token: trio.lowlevel.TrioToken | None = None
-        self._suppressing = trio.Event()
+        self._suppressing = ChangeSignal()
 
     def apply(self, document: MachineDocument, *, debug: bool = False) -> tuple[ConfigError, ...]:
         """Apply the levels and deduplication of `document`; return a warning for each rule that is skipped."""
@@ -121,8 +122,7 @@ class Logs(logging.Handler):
         while True:
             deadline = self._deduplicator.deadline if self._deduplicator else None
             if deadline is None:
-                self._suppressing = trio.Event()
-                await self._suppressing.wait()
+                await self._suppressing.next.wait()
             else:
                 await trio.sleep(max(0.0, deadline - self._clock()))  # negative if the event loop was busy
                 self._expire()
@@ -165,7 +165,7 @@ class Logs(logging.Handler):
         verdict = self._judge(key)
         if verdict is Verdict.NOTICE:
             message = f"suppressing a message that was logged {THRESHOLD} times in {WINDOW:g} s: {message}"
-            self._suppressing.set()
+            self._suppressing.announce()
         if verdict is not Verdict.DROP:
             self._write(record.created, key, _caller(record), message, fields, trace)
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 import trio
 
+from support import ChangeSignal
 from telemetry.logs.entry import ERROR, WARN, Entry
 from telemetry.logs.logger_names import LOGS
 from telemetry.logs.sinks import Notice
@@ -40,8 +41,8 @@ class OutboxSink:
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._appended = trio.Event()
-        self._durable = trio.Event()
+        self._appended = ChangeSignal()
+        self._durable = ChangeSignal()
         self._trouble = False
         self._pending: Upload | None = None  # the result of `next`, until it is acknowledged
 
@@ -54,18 +55,19 @@ class OutboxSink:
             self._trouble = True
             return notice
         self._trouble = False
-        self._appended.set()
+        self._appended.announce()
         return None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Sync messages to the disk until cancelled, then once more."""
         task_status.started()
-        self._appended.set()  # a previous process may have left messages that are not on the disk
+        appended = self._appended.next
+        self._appended.announce()  # a previous process may have left messages that are not on the disk
         try:
             while True:
-                await self._appended.wait()
+                await appended.wait()
                 await trio.sleep(SYNC_DELAY)
-                self._appended = trio.Event()
+                appended = self._appended.next
                 await self._sync()
         finally:
             with trio.move_on_after(LAST_SYNC_LIMIT, shield=True):
@@ -81,15 +83,14 @@ class OutboxSink:
                 self._trouble = True
                 structlog.get_logger(LOGS).error("log messages cannot be synced to the disk", error=str(error))
             return
-        self._durable.set()
-        self._durable = trio.Event()
+        self._durable.announce()
 
     async def synced(self) -> None:
         """Wait until the messages that were written so far are on the disk, or were dropped."""
         last = self._outbox.appended
         while self._outbox.durable < last:
-            durable = self._durable
-            self._appended.set()
+            durable = self._durable.next
+            self._appended.announce()
             await durable.wait()
 
     async def next(self, limit: int = 100) -> Upload:
@@ -99,7 +100,7 @@ class OutboxSink:
         to recognize a repeated upload, and each lost message is counted once.
         """
         while self._pending is None:
-            durable = self._durable
+            durable = self._durable.next
             batch = await self._outbox.read(limit)
             if batch.last:
                 self._pending = _upload(batch)
@@ -111,7 +112,7 @@ class OutboxSink:
         """Mark the entries of `next` up to `last` as uploaded."""
         self._outbox.acknowledge(last)
         self._pending = None
-        self._appended.set()  # sync the cursor and delete finished segments
+        self._appended.announce()  # sync the cursor and delete finished segments
 
     def close(self) -> None:
         """Close the files."""
