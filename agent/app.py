@@ -46,7 +46,7 @@ from telemetry.outbox import Outbox
 from uplink import CloudAddress, FileSource, Reading, address_of, shared_channel, upload_logs
 
 if TYPE_CHECKING:
-    from agent.network.part import AgentNetwork
+    from agent.network.agent_network import AgentNetwork
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -54,7 +54,7 @@ EXIT_STUCK: Final = 3
 NETWORK: Final = (
     *(f"network-{name}" for name in ("status", "scan", "join", "forget", "explain")), "provision",
 )  # fmt: skip
-"""Commands of agent.network.part."""
+"""Commands of agent.network.agent_network."""
 STOP_LIMIT: Final = 150.0  # seconds for an orderly end; a child may take 130 of them
 LOAD_LIMIT: Final = 10.0
 """Seconds that a request for the status waits for the records of the programs, which are loaded after the start."""
@@ -181,7 +181,7 @@ def _refresh(config: Path, defaults: Path) -> None:
 
 
 def _network(layout: Layout, settings: SettingsState, credentials: Path, worker: Worker) -> AgentNetwork:
-    from agent.network.part import AgentNetwork  # 8 MiB, which only an installed agent needs
+    from agent.network.agent_network import AgentNetwork  # 8 MiB, which only an installed agent needs
 
     return AgentNetwork(layout, settings, credentials, worker)
 

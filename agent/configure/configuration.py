@@ -18,7 +18,7 @@ import trio
 
 from agent.configure.forwarding import Forwarder, Upload
 from agent.configure.managed import ManagedUpgrades, Permission
-from agent.configure.parts import JournalLimits, Part, UnattendedUpgrades, problem_of
+from agent.configure.system_parts import JournalLimits, Part, UnattendedUpgrades, problem_of
 from agent.control.report import Problem, SystemReport
 from agent.control.settings import SettingsState
 from agent.layout import Layout

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import msgspec
 import structlog
 
-from agent.configure.parts import MANAGED
+from agent.configure.system_parts import MANAGED
 from agent.control.report import Problem, Waiting
 from agent.layout import SERVER
 from agent.maintenance.decide import Verdict

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from agent.actions.permission import Maintenance, Refusal
-from agent.configure.parts import JournalLimits, UnattendedUpgrades
+from agent.configure.system_parts import JournalLimits, UnattendedUpgrades
 from agent.layout import Layout
 from agent.leases.leases import Leases
 from agent.system.apt import Apt

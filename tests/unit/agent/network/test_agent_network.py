@@ -14,7 +14,7 @@ import trio
 
 from agent.control.settings import SettingsState
 from agent.layout import Layout
-from agent.network.part import ALLOW, FORCE, AgentNetwork
+from agent.network.agent_network import ALLOW, FORCE, AgentNetwork
 from netmgr.portal.state import CredentialsEntry
 from netmgr.provisioning.records import Forced
 from schema.document.cloud import Cloud
