@@ -1,64 +1,43 @@
-"""Composition of machine-agent: start-up, the tasks of its parts, shutdown and exit codes."""
+"""Composition of machine-agent: start-up, the parts that run without credentials, shutdown and exit codes."""
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import structlog
 import trio
 
-from agent.commands import LeaseCommands, UpdateCommands
-from agent.configure.configuration import SystemConfigurator
+from agent.composition import MINOR, Agent
 from agent.console.server import Command, serve
-from agent.control.fetch import Fetched, Fetcher, Versions
-from agent.control.logs import apply_to_logs
-from agent.control.report import Problem, Report, problems_of, program_report
-from agent.control.reporter import Reporter
-from agent.control.requests import follow_requests
-from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
+from agent.credentials import Credentials, credentials_limit, is_on_trial, usable_credentials
 from agent.folders import locked, prepare
-from agent.launch.links import read as read_launch
-from agent.layout import AGENT, Layout
-from agent.server import LONGEST_STEP, ManagedServer
+from agent.layout import Layout
+from agent.parts import PartStates, at_once, part
+from agent.server import ManagedServer
+from agent.shutdown import STOP_LIMIT, end_overdue, limit_stop
 from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
-from agent.system.host import host_facts
-from agent.updates import RELEASE, SPEED, Updates
-from rpc.api import ApiClient
+from agent.updates import SPEED
+from nursery_graph import Graph, Node
 from schema import ErrorKind, MachineError
-from schema.agent import NetworkConfiguration, Settings
-from schema.document import Cloud, decode_document
 from support import ServiceManager, Worker, held_signal, unwrap, version
-from telemetry.logs import ConsoleSink, Logs, OutboxSink, Rules, configure_logs
-from telemetry.outbox import Outbox
-from uplink import CloudAddress, FileSource, Reading, address_of, shared_channel, upload_logs
+from telemetry.logs import ConsoleSink, Logs, Rules, configure_logs
+from uplink import address_of, with_channel
 
 if TYPE_CHECKING:
     from agent.network.agent_network import AgentNetwork
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
-EXIT_STUCK: Final = 3
-NETWORK: Final = (
-    *(f"network-{name}" for name in ("status", "scan", "join", "forget", "explain")), "provision",
-)  # fmt: skip
-"""Commands of agent.network.agent_network."""
-STOP_LIMIT: Final = 150.0  # seconds for an orderly end; a child may take 130 of them
-LOAD_LIMIT: Final = 10.0
-"""Seconds that a request for the status waits for the records of the programs, which are loaded after the start."""
-CREDENTIALS_LIMIT: Final = 300.0  # seconds until a release on trial must have read the credentials
 
 _log = structlog.get_logger("agent")
 
@@ -122,56 +101,140 @@ def _use_package(layout: Layout) -> None:
 
 
 async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> int:
-    worker = Worker("files of the agent")
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(worker.opened())
-        nursery = await stack.enter_async_context(trio.open_nursery())
-        await nursery.start(_stop_on_signal, nursery.cancel_scope)
+    worker, manager = Worker("files of the agent"), ServiceManager.from_environment()
+    async with worker.opened(), trio.open_nursery() as nursery:
+        app = AgentApp(options, layout, logs, worker, manager, systemd=systemd)
+        await nursery.start(_stop_on_signal, app)
+        nursery.start_soon(_say_stopping, app, manager)
+        nursery.start_soon(app.states.follow, app.part_failed)
         _log.info("starting", version=version(), pid=os.getpid(), root=str(layout.root))
-        manager = ServiceManager.from_environment()
-        watchdog = Watchdog(manager)
-        nursery.start_soon(watchdog.run)
-        stack.push_async_callback(_say_stopping, manager)
         # A device may wait for its credentials for months: systemd must not end an agent that is not "ready" by then.
         await manager.send(READY="1", STATUS=f"machine-agent {version()}: waits for credentials in {options.config}")
-        settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
-        await settings.load()
-        network = _network(layout, settings, options.config, worker) if systemd else None
-        if network is not None:
-            nursery.start_soon(network.run)
-        reading, cloud = None, None
-        limit = await worker.run(partial(_credentials_limit, layout))
-        with trio.move_on_after(limit):
-            reading, cloud = await _credentials_while_served(options.config, layout, network)
-        if reading is None or cloud is None:
-            _log.error("this release is on trial and cannot use the credentials: it ends", limit=limit)
-            nursery.cancel_scope.cancel()
-            return EXIT_FAILED
-        await manager.send(STATUS=f"machine-agent {version()}")
-        server = await worker.run(
-            partial(
-                ManagedServer, layout, options.config.absolute(), worker,
-                systemd=systemd, wait=options.wait, fast=options.fast_start,
-            )
-        )  # fmt: skip
-        address = await stack.enter_async_context(shared_channel(address_of(cloud, options.config.parent)))
-        agent = Agent(
-            options,
-            layout,
-            logs,
-            worker,
-            cloud,
-            address,
-            server,
-            watchdog,
-            settings,
-            network,
-            end=nursery.cancel_scope.cancel if systemd else None,
-        )
-        nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
-        await agent.run()
+        await app.settings.load()
+        app.start()
+        await app.graph.run()
+        nursery.cancel_scope.cancel()
+    if app.failure:
+        sys.stderr.write(f"machine-agent: {app.failure}\n")
+        return EXIT_FAILED
     _log.info("stopped")
     return EXIT_OK
+
+
+class AgentApp:
+    """A process of machine-agent. `failure` says why it ends, unless that was requested."""
+
+    def __init__(
+        self, options: Options, layout: Layout, logs: Logs, worker: Worker, manager: ServiceManager, *, systemd: bool
+    ) -> None:
+        self.graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=end_overdue)
+        self.states = PartStates(self.graph)
+        self.stopping = trio.Event()
+        self.failure = ""
+        self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
+        self._options, self._layout, self._logs, self._worker = options, layout, logs, worker
+        self._manager, self._systemd = manager, systemd
+        self._watchdog = Watchdog(manager)
+        self._network: AgentNetwork | None = None
+        self._commands: dict[str, Command] = {"status": self._status_before}
+        self._begun = trio.current_time()
+        self._speed = _clock_speed()
+        self._used: Credentials | None = None
+        self._first: list[Node] = []
+
+    def start(self) -> None:
+        """Start the parts that run without credentials, which also wait for them. The settings must be loaded."""
+        self._first = self._first_nodes()
+        self.graph.apply(self._first)
+
+    def _first_nodes(self) -> list[Node]:
+        nodes = [part("watchdog", at_once(self._watchdog.run))] if self._manager.watchdog > 0 else []
+        if self._systemd:
+            from agent.network.agent_network import AgentNetwork  # 8 MiB, which only an installed agent needs
+
+            self._network = AgentNetwork(self._layout, self.settings, self._options.config, self._worker)
+            self._commands.update(self._network.commands())
+            nodes.append(self._network.node())
+        return [
+            *nodes,
+            part("console", partial(serve, self._layout.console, self._commands)),
+            part("credentials", at_once(self._follow_credentials)),
+        ]
+
+    def stop(self, reason: str) -> None:
+        """Stop all parts in order, and end."""
+        if not self.stopping.is_set():
+            _log.info("stopping", reason=reason)
+            limit_stop()
+            self.stopping.set()
+        self.graph.stop(reason)
+
+    def fail(self, reason: str) -> None:
+        """Stop all parts in order, and end with EXIT_FAILED."""
+        self.failure = self.failure or reason
+        self.stop(reason)
+
+    async def part_failed(self, name: str, reason: str) -> None:
+        """End a release on trial if an important part of it fails, so that the launcher counts its starts.
+
+        The part might be what would judge the release. One that is confirmed goes on with its other parts.
+        """
+        minor = name.partition(":")[0] in MINOR
+        if not minor and not self.stopping.is_set() and await self._worker.run(partial(is_on_trial, self._layout)):
+            self.fail(f"this release is on trial, and its part {name!r} has failed: {reason}")
+
+    def _status_before(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        raise MachineError(
+            f"the agent waits for credentials in {self._options.config}", kind=ErrorKind.UNAVAILABLE,
+            remedy="copy them from the machine's page in the cloud",
+        )  # fmt: skip
+
+    async def _follow_credentials(self) -> None:
+        """Wait for credentials, and run all parts with them; end when they change, so that the new ones are used."""
+        limit = await self._worker.run(partial(credentials_limit, self._layout, self._speed))
+        async with aclosing(usable_credentials(self._options.config)) as changes:
+            while True:
+                with trio.move_on_at(float("inf") if self._used is not None else self._begun + limit) as scope:
+                    credentials = await anext(changes)
+                if scope.cancelled_caught:
+                    self.fail(f"this release is on trial and has had no usable credentials for {limit:g} s")
+                    await trio.sleep_forever()
+                if self._used is None:
+                    await self._use(credentials)
+                elif credentials.data != self._used.data:
+                    self.stop("the credentials have changed: the agent starts again")
+
+    async def _use(self, credentials: Credentials) -> None:
+        try:
+            agent = await self._agent(credentials)
+        except MachineError as error:
+            self.fail(str(error))
+            await trio.sleep_forever()
+        self._used = credentials
+        if self._network is not None:
+            self._network.use(credentials.cloud)
+        self._commands.update(agent.commands())
+        self.graph.apply([*self._first, *agent.nodes()])
+        await self._manager.send(STATUS=f"machine-agent {version()}")
+
+    async def _agent(self, credentials: Credentials) -> Agent:
+        options, layout = self._options, self._layout
+        server = await self._worker.run(
+            partial(
+                ManagedServer, layout, options.config.absolute(), self._worker,
+                systemd=self._systemd, wait=options.wait, fast=options.fast_start,
+            )
+        )  # fmt: skip
+        address, channel = with_channel(address_of(credentials.cloud, options.config.parent))
+        return Agent(
+            layout, self._logs, self._worker, credentials.cloud, address, channel, server, self._watchdog,
+            self.settings, self._network, self.states,
+            installed=self._systemd,
+            end=self.stop,
+            refresh=partial(_refresh, options.config.absolute(), options.defaults.absolute()),
+            speed=self._speed,
+            debug=options.debug,
+        )  # fmt: skip
 
 
 def _refresh(config: Path, defaults: Path) -> None:
@@ -180,289 +243,17 @@ def _refresh(config: Path, defaults: Path) -> None:
     refresh_files(config, defaults)
 
 
-def _network(layout: Layout, settings: SettingsState, credentials: Path, worker: Worker) -> AgentNetwork:
-    from agent.network.agent_network import AgentNetwork  # 8 MiB, which only an installed agent needs
-
-    return AgentNetwork(layout, settings, credentials, worker)
-
-
-class Agent:
-    """The parts of the agent, connected with each other."""
-
-    def __init__(
-        self,
-        options: Options,
-        layout: Layout,
-        logs: Logs,
-        worker: Worker,
-        credentials: Cloud,
-        address: CloudAddress,
-        server: ManagedServer,
-        watchdog: Watchdog,
-        settings: SettingsState,
-        network: AgentNetwork | None,
-        *,
-        end: Callable[[], None] | None,
-    ) -> None:
-        self._options, self._layout, self._logs, self._worker = options, layout, logs, worker
-        self._credentials, self._address = credentials, address
-        self._server, self._watchdog = server, watchdog
-        self._started = trio.current_time()
-        self.settings, self.network = settings, network
-        self.fetcher = Fetcher(address, host_facts(), self._versions, self._deliver)
-        self.updates = Updates(
-            layout, address, server.supervisor, server.maintenance, worker,
-            offline=lambda: self.fetcher.offline,
-            end=end,
-            refresh=partial(_refresh, options.config.absolute(), options.defaults.absolute()),
-            speed=_clock_speed(),
-        )  # fmt: skip
-        self.system = SystemConfigurator(
-            layout, self.settings, server.maintenance, partial(upload_logs, address=address), enabled=end is not None
-        )
-        self._reporter = Reporter(address, self.report, network.learned_key if network is not None else None)
-        self._updating = UpdateCommands(self.updates, self.fetcher)
-
-    async def run(self) -> None:
-        """Run all parts until cancelled. No part waits for another one that talks to the network."""
-        if self.network is not None:
-            self.network.use(self._credentials)
-        sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
-        self._logs.add(sink)
-        with self._watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
-            async with self._address.channel() as channel, trio.open_nursery() as nursery:
-                await nursery.start(self._logs.run)
-                await nursery.start(sink.run)
-                await nursery.start(serve, self._layout.console, self._commands())
-                nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress, self.updates)
-                nursery.start_soon(upload_logs, sink, self._address)
-                nursery.start_soon(self._follow_settings)
-                nursery.start_soon(self.fetcher.run)
-                nursery.start_soon(self.system.run)
-                for changes in self._changes():
-                    nursery.start_soon(self._reporter.follow, changes)
-                client = ApiClient(channel)
-                nursery.start_soon(self._reporter.run, client, self.fetcher.asked)
-                nursery.start_soon(follow_restarts, client, self._address, self._restart_server)
-                nursery.start_soon(follow_requests, client, self._address, self._updating.carry_out)
-
-    def _changes(self) -> Iterator[AsyncGenerator[object, None]]:
-        """Return generators that yield when the report may have changed."""
-        yield self.settings.changes()
-        yield self._server.supervisor.changes()
-        yield self._server.changes()
-        yield self.system.changes()
-        if self.network is not None:
-            yield self.network.changes()
-        yield from self.updates.changes()
-
-    def report(self) -> Report:
-        """Return the state of everything, for the cloud and for people."""
-        own = program_report(
-            self.updates.record(AGENT),
-            running=True,
-            since=time.time() - self._uptime,
-            serving=True,
-            waiting_for=self.updates.waiting(AGENT),
-            kept=self.updates.kept(AGENT),
-        )
-        own = msgspec.structs.replace(own, version=version())
-        return Report(
-            time=time.time(),
-            agent=own,
-            server=self._server.report(),
-            offline=self.fetcher.offline,
-            disabled=self.settings.current.advanced_settings.disable_machine_server,
-            problems=(
-                *self._server.problems,
-                *self.updates.problems,
-                *self.system.problems,
-                *(self.network.problems if self.network is not None else network_problems(self.settings.current)),
-                *problems_of(self.settings.problems),
-            ),
-            system=self.system.report(),
-            network=self.network.report() if self.network is not None else None,
-        )
-
-    @property
-    def _uptime(self) -> float:
-        return trio.current_time() - self._started
-
-    def _versions(self) -> Versions:
-        server = self._server
-        return Versions(
-            agent_running=version(),
-            agent_installed=self.updates.installed(AGENT) or version(),
-            server_running=server.installed if server.uptime is not None else "",
-            server_installed=server.installed,
-            agent_uptime=self._uptime,
-            server_uptime=server.uptime,
-        )
-
-    async def _deliver(self, fetched: Fetched) -> None:
-        self.updates.answered(fetched)
-        try:
-            changed = await self.settings.apply(fetched.settings)
-        except OSError as error:
-            _log.error("the settings cannot be stored for the next start", error=error.strerror)
-            return
-        if changed:
-            _log.info("the settings have changed", problems=len(self.settings.problems))
-
-    async def _follow_settings(self) -> None:
-        reported: tuple[Any, ...] = ()
-        async for settings in self.settings.changes():
-            self.updates.settings(
-                settings.version_control,
-                allow_http=self.settings.allow_http,
-                trust_first_root=self.settings.trust_first_root,
-            )
-            apply_to_logs(self._logs, settings, self._credentials, debug=self._options.debug)
-            for problem in self.settings.problems:
-                if problem not in reported:
-                    _log.warning(
-                        "a setting is not valid; its default applies", problem=problem.message, remedy=problem.remedy
-                    )
-            reported = self.settings.problems
-
-    async def _status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        with trio.move_on_after(LOAD_LIMIT):
-            await self.updates.loaded.wait()
-        yield msgspec.to_builtins(self.report())
-
-    async def _restart_server(self) -> None:
-        await self._server.restart(reason=REASON)
-
-    def _commands(self) -> Mapping[str, Command]:
-        updating = self._updating
-        return {
-            "status": self._status,
-            "check": self._check_now,
-            "restart": self._restart,
-            "update": updating.update,
-            "rollback": updating.rollback,
-            "hold": updating.hold,
-            **LeaseCommands(self._server.leases, self.updates).commands(),
-            **(self.network.commands() if self.network is not None else dict.fromkeys(NETWORK, _no_network)),
-        }
-
-    async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        await self._server.restart(reason="a person requested it on this computer")
-        yield {"restarted": True}
-
-    async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        self.fetcher.hurry()
-        yield {"requested": True}
+async def _say_stopping(app: AgentApp, manager: ServiceManager) -> None:
+    await app.stopping.wait()
+    await manager.send(STOPPING="1")
 
 
-def network_problems(settings: Settings) -> tuple[Problem, ...]:
-    """Return a problem for each section of the network that is set although this agent does not apply it."""
-    ignored = {
-        "network_configuration": settings.network_configuration != NetworkConfiguration(),
-        "additional_networks": bool(settings.additional_networks),
-    }
-    remedy = "only an agent that is installed as a service applies it: machine-agent --install"
-    return tuple(
-        Problem(f"agent.{name}", "is ignored: this agent does not manage the network", remedy)
-        for name, is_set in ignored.items()
-        if is_set
-    )
-
-
-def _no_network(arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-    raise MachineError(
-        "this agent does not manage the network", kind=ErrorKind.UNSUPPORTED,
-        remedy="only an installed agent does: machine-agent --install",
-    )  # fmt: skip
-
-
-def _credentials_limit(layout: Layout) -> float:
-    """Return how long to wait for credentials, in seconds. Blocks.
-
-    The release before one on trial had credentials. If this one cannot use them, nothing would ever end its trial,
-    because it judges only itself: it must end, so that the launcher counts its starts.
-    """
-    try:
-        launch = read_launch(layout, AGENT)
-    except OSError:
-        return math.inf
-    on_trial = launch.on_trial and launch.run is not None and launch.run == os.environ.get(RELEASE)
-    return CREDENTIALS_LIMIT / _clock_speed() if on_trial else math.inf
-
-
-async def _credentials_while_served(path: Path, layout: Layout, network: AgentNetwork | None) -> tuple[Reading, Cloud]:
-    """Wait for credentials, and answer requests about the network meanwhile."""
-    if network is None:
-        return await _credentials(path)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(serve, layout.console, network.commands())
-        result = await _credentials(path)
-        nursery.cancel_scope.cancel()
-    return result
-
-
-async def _credentials(path: Path) -> tuple[Reading, Cloud]:
-    """Wait until the credentials file can be used. Each problem is logged once."""
-    async with FileSource(path).readings() as readings:
-        async for reading in readings:
-            cloud, problem = _cloud_of(reading)
-            if cloud is not None:
-                return reading, cloud
-            _log.warning(
-                "the agent waits for credentials", file=str(path), problem=problem,
-                remedy="copy them from the machine's page in the cloud",
-            )  # fmt: skip
-    raise MachineError(f"changes of {path} cannot be watched", remedy="write the credentials and start the agent again")
-
-
-def _cloud_of(reading: Reading) -> tuple[Cloud | None, str]:
-    if reading.data is None:
-        return None, str(reading.problem)
-    decoded = decode_document(reading.data)
-    if decoded.document is None:
-        return None, str(decoded.problems[0])
-    cloud = decoded.document.cloud
-    if cloud is None or not cloud.app_address:
-        return None, "it has no `cloud.app_address`"
-    return cloud, ""
-
-
-async def _end_with_new_credentials(path: Path, used: Reading, scope: trio.CancelScope) -> None:
-    """End the agent when its credentials change, so that it starts again with the new ones."""
-    async with FileSource(path).readings() as readings:
-        async for reading in readings:
-            cloud, problem = _cloud_of(reading)
-            if cloud is None:
-                _log.warning("the credentials cannot be used; the former ones stay in use", problem=problem)
-            elif reading.data != used.data:
-                _log.info("the credentials have changed: the agent starts again")
-                scope.cancel()
-
-
-async def _say_stopping(manager: ServiceManager) -> None:
-    with trio.move_on_after(1, shield=True):
-        await manager.send(STOPPING="1")
-
-
-async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+async def _stop_on_signal(app: AgentApp, *, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         early = held_signal()
         number = early if early is not None else await anext(signals)
-        _log.info("stopping", reason=f"received {signal.Signals(number).name}")
-        limit_stop(STOP_LIMIT)
-        scope.cancel()
-
-
-def limit_stop(seconds: float) -> None:
-    """End this process with EXIT_STUCK, also if a task or a thread hangs, unless it has ended after `seconds`."""
-
-    def end(number: int, frame: object) -> None:
-        sys.stderr.write(f"machine-agent did not stop within {seconds:g} s\n")
-        os._exit(EXIT_STUCK)
-
-    signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+        app.stop(f"received {signal.Signals(number).name}")
 
 
 def _clock_speed() -> float:

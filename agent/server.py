@@ -17,14 +17,17 @@ from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.leases.leases import Leases
+from agent.parts import at_once, part
 from agent.supervise.assembly import with_child, with_systemd
 from agent.supervise.probe import restart_status
+from agent.supervise.state import KILL_TIME, STOP_TIME
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import files_of, server_environment
-from agent.supervise.watchdog import Progress
+from agent.supervise.watchdog import Watchdog
 from agent.update.record import Record
 from agent.update.steps import release_to_start
+from nursery_graph import Node
 from schema import MachineError
 from schema.agent import AdvancedSettings
 from support import ChangeSignal, DoublingDelay, Worker
@@ -36,16 +39,19 @@ ASK_SOON: Final = 1.0  # seconds until the second request whether a restart is a
 ASK_AGAIN: Final = 60.0  # the sensor window is as coarse
 ASK_LIMIT: Final = 10.0  # seconds for an answer
 LONGEST_STEP: Final = 600.0  # seconds for applying settings; stopping machine-server takes at most 150
+CHILD_LIMIT: Final = STOP_TIME + KILL_TIME  # seconds for the end of a child, when the agent stops
+ADOPTION_LIMIT: Final = 2 * CHILD_LIMIT  # seconds until a process of an earlier agent is adopted, or has ended
+LEASES, SUPERVISION, SERVER_SETTINGS, UPDATES = "leases", "supervision", "server settings", "updates"
+"""Names of parts that others depend on."""
 
 _log = structlog.get_logger("agent.server")
 
 
-class Updates(Protocol):
+class ProgramUpdates(Protocol):
     """The updates of the programs: see `agent.updates`."""
 
-    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Update until cancelled; `started` once the records are loaded."""
-        ...
+    loaded: trio.Event
+    """Set once the records are loaded."""
 
     def record(self, name: str) -> Record | None:
         """Return the record of a program; None if it is not installed."""
@@ -91,38 +97,55 @@ class ManagedServer:
             self.supervisor = with_child(layout, credentials, worker)
         self.leases = Leases(layout.leases, self._run_blocking)
         self.maintenance = Maintenance(self._refusal, self.leases, self._run_blocking)
-        self._updates: Updates | None = None
+        self._updates: ProgramUpdates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
         self._changed = ChangeSignal()  # the problems, or what a restart waits for
         self._restart_waits: tuple[Waiting, ...] = ()
 
-    async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
-        """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
+    def nodes(
+        self, settings: SettingsState, asked: trio.Event, watchdog: Watchdog, updates: ProgramUpdates
+    ) -> list[Node]:
+        """Return the parts that start machine-server and keep it running with the settings.
 
-        `asked` is set once the cloud has answered which versions it wants. `progress` is made
-        whenever settings were applied. Updates begin when the first settings are applied, because they start it, too.
+        `asked` is set once the cloud has answered which versions it wants. `watchdog` watches the application of
+        settings. `updates` are those of the part UPDATES, which needs these parts: it starts machine-server, too, and
+        must not before the first settings are applied.
         """
         self._updates = updates
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self.leases.run)
-            await nursery.start(self.supervisor.run)
-            await nursery.start(self._follow, settings, progress)
-            await nursery.start(updates.run)
-            nursery.start_soon(self._restart_when_needed)
-            if self._waits(settings.current.advanced_settings):
-                _log.info("machine-server is started when the cloud was asked for versions, and a new one is installed")
-                with trio.move_on_after(WAIT_LIMIT):  # at boot the network may come up some time after the agent
-                    await asked.wait()
-                if asked.is_set() and updates.record(SERVER) is not None:
-                    with trio.move_on_after(INSTALL_LIMIT):
-                        await updates.first_update(SERVER)
-            if updates.record(SERVER) is None:
-                remedy = "install it, or try it with `machine-agent --dev-mode`"
-                self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))
-                return
+        return [
+            part(LEASES, self.leases.run),
+            part(SUPERVISION, self.supervisor.run, start_timeout=ADOPTION_LIMIT, stop_timeout=CHILD_LIMIT),
+            part(
+                SERVER_SETTINGS, partial(self._follow, settings, watchdog), requires={SUPERVISION},
+                start_timeout=LONGEST_STEP,
+            ),
+            part(
+                "server start", at_once(partial(self._start_first, settings, asked, updates)),
+                requires={SUPERVISION, SERVER_SETTINGS}, uses={UPDATES},
+            ),
+            part("server restarts", at_once(self._restart_when_needed), requires={SUPERVISION, LEASES}),
+        ]  # fmt: skip
+
+    async def _start_first(self, settings: SettingsState, asked: trio.Event, updates: ProgramUpdates) -> None:
+        """Start machine-server as soon as the settings allow it, then wait until cancelled.
+
+        Without updates, which have failed then, it is started all the same.
+        """
+        if self._waits(settings.current.advanced_settings):
+            _log.info("machine-server is started when the cloud was asked for versions, and a new one is installed")
+            with trio.move_on_after(WAIT_LIMIT):  # at boot the network may come up some time after the agent
+                await asked.wait()
+            if asked.is_set() and updates.record(SERVER) is not None:
+                with trio.move_on_after(INSTALL_LIMIT):
+                    await updates.first_update(SERVER)
+        if updates.loaded.is_set() and updates.record(SERVER) is None:
+            remedy = "install it, or try it with `machine-agent --dev-mode`"
+            self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))
+        else:
             while not await self._done("start", self._start):  # noqa: ASYNC110 - a pause between attempts
                 await trio.sleep(RETRY)
+        await trio.sleep_forever()
 
     def report(self) -> ProgramReport:
         """Return what is known about machine-server."""
@@ -175,22 +198,23 @@ class ManagedServer:
 
     # ---- settings
 
-    async def _follow(self, settings: SettingsState, progress: Progress, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _follow(self, settings: SettingsState, watchdog: Watchdog, *, task_status: trio.TaskStatus[None]) -> None:
         """Apply the settings now and after each change. `started` after the first attempt."""
         attempted = False
         async with aclosing(settings.changes()) as changes:
-            while True:
-                with progress.waiting():
-                    await anext(changes)
-                applied = False
-                while not applied:
-                    applied = await self._done("settings", partial(self._apply, settings))
-                    if not attempted:
-                        attempted = True
-                        task_status.started()
-                    if not applied:
-                        with progress.waiting():
-                            await trio.sleep(RETRY)
+            with watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
+                while True:
+                    with progress.waiting():
+                        await anext(changes)
+                    applied = False
+                    while not applied:
+                        applied = await self._done("settings", partial(self._apply, settings))
+                        if not attempted:
+                            attempted = True
+                            task_status.started()
+                        if not applied:
+                            with progress.waiting():
+                                await trio.sleep(RETRY)
 
     async def _apply(self, settings: SettingsState) -> None:
         advanced = settings.current.advanced_settings

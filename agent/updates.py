@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing
@@ -24,15 +25,18 @@ from agent.control.report import Problem, Waiting, problems_of
 from agent.hooks.run import Hooks
 from agent.launch.links import install_launcher
 from agent.layout import AGENT, SERVER, Layout
+from agent.parts import part
 from agent.releases.choose import Answer
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.verifier import in_process
 from agent.releases.web import Web
+from agent.server import LEASES, SERVER_SETTINGS, SUPERVISION, UPDATES
 from agent.supervise.supervisor import Supervisor
 from agent.update.record import Record, Step
 from agent.update.steps import release_to_start
 from agent.update.table import PREPARING
+from nursery_graph import Node
 from schema import MachineError
 from schema.agent import VersionControl
 from support import Worker
@@ -100,6 +104,12 @@ class Updates:
             part=address.part,
             platform=platform(),
         )
+
+    def node(self) -> Node:
+        """Return the part. Its start has no limit: while a disk is full, it waits there for space."""
+        return part(
+            UPDATES, self.run, requires={LEASES, SUPERVISION, SERVER_SETTINGS}, start_timeout=math.inf
+        )  # fmt: skip
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Continue updates that were interrupted, and carry out new ones, until cancelled.

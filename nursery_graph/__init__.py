@@ -6,6 +6,7 @@ The contract is in docs/design/nursery_graph.md; a first example is in the packa
 
 from nursery_graph.execution.current_node import CurrentNode as CurrentNode
 from nursery_graph.execution.current_node import current_node as current_node
+from nursery_graph.failures import FailureCount as FailureCount
 from nursery_graph.graph import Graph as Graph
 from nursery_graph.lifecycle import State as State
 from nursery_graph.node import Node as Node

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from uplink.dial import connected as connected
     from uplink.dial import shared_channel as shared_channel
     from uplink.dial import token_headers as token_headers
+    from uplink.dial import with_channel as with_channel
     from uplink.downloads import PARTS as PARTS
     from uplink.downloads import Expected as Expected
     from uplink.downloads import Part as Part
@@ -82,6 +83,7 @@ else:
                 "connected",
                 "shared_channel",
                 "token_headers",
+                "with_channel",
             ],
             "downloads": [
                 "PARTS",

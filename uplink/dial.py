@@ -66,7 +66,7 @@ class CloudAddress:
 
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
     opened: Channel | None = field(default=None, repr=False, compare=False, kw_only=True)
-    """A channel that everything with this address shares: see `shared_channel`."""
+    """A channel that everything with this address shares: see `with_channel`."""
 
     def serve_url(self, request: str, address: str) -> str:
         """The URL of the WebSocket for calls that the cloud requests; `address` is the URL of its replica, or ""."""
@@ -131,14 +131,21 @@ def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
     return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret, authorities)
 
 
+def with_channel(address: CloudAddress) -> tuple[CloudAddress, Channel]:
+    """Return an address whose `channel` is the same one for all, so that they use one connection, and this channel.
+
+    The caller opens the channel before it is used. Certificate authorities are those of now. Raises TlsError.
+    """
+    channel = Channel(address.url, tls=address.tls(), credentials=address.credentials())
+    return replace(address, opened=channel), channel
+
+
 @asynccontextmanager
 async def shared_channel(address: CloudAddress) -> AsyncIterator[CloudAddress]:
-    """Yield an address whose `channel` is the same one for all, so that they use one connection; closed at the end.
-
-    Certificate authorities are those at the beginning. Raises TlsError.
-    """
-    async with address.channel() as channel:
-        yield replace(address, opened=channel)
+    """Yield an address `with_channel`, which is open in the context."""
+    shared, channel = with_channel(address)
+    async with channel:
+        yield shared
 
 
 @asynccontextmanager

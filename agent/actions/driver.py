@@ -97,6 +97,7 @@ class Driver:
         self._gate = Gate(name, permission, hooks, self._clock)
         self._send, self._receive = trio.open_memory_channel[_Posted](0)
         self._changed = ChangeSignal()
+        self._runs = False
         self._requested = ""  # hash of the release that a person wants at once
         self._scope = trio.CancelScope()
         self._ended = trio.Event()  # the action has ended
@@ -114,17 +115,21 @@ class Driver:
             task_status.started()
             return
         self.record = record
-        async with trio.open_nursery() as nursery:
-            await self._deliver(nursery, Resumed())
-            task_status.started()
-            while True:
-                posted = None
-                with trio.move_on_at(self._deadline(self.record)):
-                    posted = await self._receive.receive()
-                if posted is None:
-                    await self._deliver(nursery, DeadlinePassed())
-                else:
-                    await self._process(nursery, posted)
+        self._runs = True
+        try:
+            async with trio.open_nursery() as nursery:
+                await self._deliver(nursery, Resumed())
+                task_status.started()
+                while True:
+                    posted = None
+                    with trio.move_on_at(self._deadline(self.record)):
+                        posted = await self._receive.receive()
+                    if posted is None:
+                        await self._deliver(nursery, DeadlinePassed())
+                    else:
+                        await self._process(nursery, posted)
+        finally:
+            self._runs = False
 
     def changes(self) -> AsyncGenerator[Record | None, None]:
         """Yield the record now and after each change of it, of `waiting` or of `problem`.
@@ -186,6 +191,12 @@ class Driver:
                 f"{self._name} cannot be updated: {self.problem or 'it is not installed'}",
                 kind=ErrorKind.PRECONDITION,
                 remedy="install it: see `machine-agent --help`",
+            )
+        if not self._runs:
+            raise MachineError(
+                f"{self._name} cannot be updated now: the updates of machine-agent have failed, and are started again",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="see `machine agent status`, and try again",
             )
         posted = _Posted(event, may_fail=may_fail)
         await self._send.send(posted)

@@ -1,4 +1,4 @@
-"""Follows the settings and configures the operating system; each part fails and is repeated by itself.
+"""Follows the settings and configures the operating system; each part fails and is started again by itself.
 
 Nothing here can delay machine-server or an update: it has its own worker, and programs run in child processes.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,16 +16,18 @@ from typing import Final
 import structlog
 import trio
 
-from agent.configure.forwarding import Forwarder, Upload
+from agent.configure.forwarding import KILL_TIME, LAST_SAVE_LIMIT, Forwarder, Upload
 from agent.configure.managed import ManagedUpgrades, Permission
-from agent.configure.system_parts import JournalLimits, Part, UnattendedUpgrades, problem_of
+from agent.configure.system_parts import JournalLimits, SystemPart, UnattendedUpgrades, problem_of
 from agent.control.report import Problem, SystemReport
 from agent.control.settings import SettingsState
 from agent.layout import Layout
+from agent.parts import at_once, part
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import Programs, SystemPrograms
 from agent.system.store import Store
+from nursery_graph import Node, Restart
 from schema import MachineError
 from schema.agent import Settings, SystemConfiguration
 from support import ChangeSignal, Worker, doubled
@@ -34,6 +36,10 @@ SECTION: Final = "agent.system_configuration"
 FIRST_RETRY: Final = 30.0
 """Seconds until the first repetition after a failure, doubled after each further one up to LONGEST_RETRY."""
 LONGEST_RETRY: Final = 3600.0
+NAME: Final = "system configuration"
+RESTART: Final = Restart(intensity=1_000_000, first_delay=FIRST_RETRY, max_delay=600.0)
+"""After a defect. A failure of the system is repeated within a part, which continues at once with other settings."""
+FORWARDING_STOP: Final = LAST_SAVE_LIMIT + KILL_TIME + 1.0
 OS_RELEASE: Final = Path("etc/os-release")
 
 _log = structlog.get_logger("agent.system")
@@ -62,25 +68,34 @@ class SystemConfigurator:
         self._managed = ManagedUpgrades(
             self._store, programs, apt, self._system, permission, self._worker.run, root=root
         )
-        self._parts: Sequence[Part] = (
+        self._parts: Sequence[SystemPart] = (
             JournalLimits(self._store, programs),
             UnattendedUpgrades(self._store, programs, apt, self._system),
             self._managed,
         )
         self._forwarder = Forwarder(layout.journal_queue, settings, self._forwarded, programs, self._worker, upload)
-        self._failures: dict[Part, Problem] = {}
+        self._failures: dict[SystemPart, Problem] = {}
         self._changed = ChangeSignal()
         self._applied = ChangeSignal()
 
-    async def run(self) -> None:
-        """Apply the settings, and each change of them, until cancelled."""
+    def nodes(self, *upload_requires: str) -> list[Node]:
+        """Return the parts that apply the settings, and each change of them; none if this is not enabled.
+
+        `upload_requires` are the parts that `upload` needs.
+        """
         if not self._enabled:
-            return
-        async with self._opened(), trio.open_nursery() as nursery:
-            await nursery.start(self._watch)
-            for part in self._parts:
-                nursery.start_soon(self._keep, part)
-            nursery.start_soon(self._forward)
+            return []
+        return [
+            part(NAME, self._run),
+            *(
+                part(f"{NAME}: {each.name}", at_once(partial(self._keep, each)), requires={NAME}, restart=RESTART)
+                for each in self._parts
+            ),
+            part(
+                "journal forwarding", at_once(self._forwarder.run), requires={NAME, *upload_requires},
+                stop_timeout=FORWARDING_STOP,
+            ),
+        ]  # fmt: skip
 
     def changes(self) -> AsyncGenerator[None, None]:
         """Yield now and after each attempt to apply settings. A slow reader misses intermediate ones."""
@@ -103,28 +118,16 @@ class SystemConfigurator:
         configuration = _desired(self._settings.current)
         return configuration.forward_system_logs if configuration is not None else ""
 
-    async def _forward(self) -> None:
-        while True:
-            try:
-                await self._forwarder.run()
-            except Exception:  # a defect here must not stop supervision and updates
-                _log.exception("forwarding of the journal has failed")
-                await trio.sleep(LONGEST_RETRY)
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[None]:
-        async with self._worker.opened():
+    async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Notice changes of the settings, with the worker and the record that the other parts need."""
+        async with self._worker.opened(), aclosing(self._settings.changes()) as changes:
             await self._store.load()
-            yield
-
-    async def _watch(self, *, task_status: trio.TaskStatus[None]) -> None:
-        async with aclosing(self._settings.changes()) as changes:
             await anext(changes)  # the settings of now, which the parts apply first
             task_status.started()
             async for _ in changes:
                 self._changed.announce()
 
-    async def _keep(self, part: Part) -> None:
+    async def _keep(self, part: SystemPart) -> None:
         """Apply the settings to a part, again after each change of them and after each failure."""
         failures = 0
         while True:
@@ -135,10 +138,6 @@ class SystemConfigurator:
                 failures += 1
                 pause = doubled(FIRST_RETRY, LONGEST_RETRY, failures) * random.uniform(1.0, 1.1)
                 self._note(part, problem_of(error, part.setting))
-            except Exception as error:  # a defect here must not stop supervision and updates
-                _log.exception("a part of the system configuration has failed", setting=part.setting)
-                pause = LONGEST_RETRY
-                self._note(part, Problem(part.setting, f"defect of machine-agent: {error!r}", "report it"))
             else:
                 failures = 0
                 self._failures.pop(part, None)
@@ -147,7 +146,7 @@ class SystemConfigurator:
                 await changed.wait()
                 failures = 0
 
-    def _note(self, part: Part, problem: Problem) -> None:
+    def _note(self, part: SystemPart, problem: Problem) -> None:
         if self._failures.get(part) != problem:
             _log.error("the system cannot be configured", setting=problem.path, problem=problem.message,
                        remedy=problem.remedy)  # fmt: skip

@@ -57,7 +57,7 @@ REPORT_DELAY: Final = 1.0
 
 _CHUNK: Final = 16 * 1024  # bytes that are read at once, so that the event loop is never busy for long
 _MAX_MESSAGE: Final = 400  # characters of a message of journalctl in a problem
-_KILL_TIME: Final = 2.0
+KILL_TIME: Final = 2.0
 _PLACE: Final = "place"  # file in the folder of the queue
 _log = structlog.get_logger("agent.system")
 
@@ -197,7 +197,7 @@ class Forwarder:
 
         async with process_group(
             follow_command(self._position, by_time=self._by_time),
-            grace=_KILL_TIME,
+            grace=KILL_TIME,
             env=environment(),
             cwd="/",
             stdin=subprocess.DEVNULL,

@@ -49,6 +49,7 @@ class ManagedUpgrades:
     An upgrade may restart services and even the machine, so the rules for restarts of machine-server apply to it.
     """
 
+    name = "upgrades"
     setting = SETTING
 
     def __init__(
@@ -72,7 +73,7 @@ class ManagedUpgrades:
         self._required = root / REBOOT_REQUIRED
 
     async def apply(self, configuration: SystemConfiguration | None) -> float | None:
-        """See Part."""
+        """See SystemPart."""
         self.waiting, self.problems = None, ()
         if configuration is None or configuration.os_auto_upgrade_type not in MANAGED:
             await self._remember(since=0.0, reboot_since=0.0)

@@ -26,9 +26,11 @@ _ON_DISK: Final = ("persistent", "auto")
 _log = structlog.get_logger("agent.system")
 
 
-class Part(Protocol):
+class SystemPart(Protocol):
     """A part of the system configuration."""
 
+    name: str
+    """Name of the part, for people."""
     setting: str
     """Path of the setting that its failures are about."""
 
@@ -49,6 +51,7 @@ class Part(Protocol):
 class JournalLimits:
     """The drop-in file of journald, which is restarted only if the text that it runs with has changed."""
 
+    name = "journal"
     setting = JOURNAL_SETTING
     problems: tuple[Problem, ...] = ()
 
@@ -56,7 +59,7 @@ class JournalLimits:
         self._store, self._programs = store, programs
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
-        """See Part."""
+        """See SystemPart."""
         text, storage = None, ""
         if configuration is not None:
             storage = configuration.logging_journald_storage
@@ -81,6 +84,7 @@ class JournalLimits:
 class UnattendedUpgrades:
     """The drop-in files of apt, its timers, and the package unattended-upgrades."""
 
+    name = "unattended upgrades"
     setting = SETTING
 
     def __init__(self, store: Store, programs: Programs, apt: Apt, system: Callable[[], Awaitable[OsRelease]]) -> None:
@@ -88,11 +92,11 @@ class UnattendedUpgrades:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """See Part: repositories that are not upgraded."""
+        """See SystemPart: repositories that are not upgraded."""
         return tuple(Problem(*words) for words in self._store.record.upgrade_problems)
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
-        """See Part. The repositories are read when upgrades are enabled, not at each start."""
+        """See SystemPart. The repositories are read when upgrades are enabled, not at each start."""
         kind: UpgradeType = ""
         if configuration is not None:
             chosen = configuration.os_auto_upgrade_type

@@ -122,6 +122,15 @@ class NetworkReport(msgspec.Struct, frozen=True, omit_defaults=True):
     unused: tuple[UnusedNetwork, ...] = ()  # networks that no interface can use
 
 
+class PartReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """State of a part of the agent: `state` is that of its node, `unhealthy` from a failure until it runs again."""
+
+    name: str
+    state: str
+    reason: str = ""  # why it is in this state
+    since: float = 0.0  # of the first failure, if it has failed
+
+
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """State of the agent."""
 
@@ -133,6 +142,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     problems: tuple[Problem, ...] = ()
     system: SystemReport = SystemReport()
     network: NetworkReport | None = None  # None: the agent does not manage the network
+    parts: tuple[PartReport, ...] = ()
     format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that it is never omitted
 
 

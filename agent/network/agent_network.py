@@ -18,6 +18,7 @@ from agent.control.report import NetworkReport, Problem, network_report
 from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
+from agent.parts import part
 from netmgr import programs
 from netmgr.model import Network
 from netmgr.model import Settings as NetworkSettings
@@ -34,6 +35,7 @@ from netmgr.service import (
     network_status,
     stores_of,
 )
+from nursery_graph import Node, Restart
 from schema import ConfigError, ErrorKind, MachineError
 from schema.document import Cloud as Credentials
 from schema.document import decode_document
@@ -44,8 +46,9 @@ FORCE: Final = "force_provisioning_mode"
 """File below the root of the installation that starts the hotspot; it is deleted on sight."""
 ALLOW: Final = "allow_new_credentials"
 """File next to it with which the owner of a configured device allows other credentials."""
-AGAIN: Final = 60.0
-"""Seconds until network management starts again after a failure."""
+NAME: Final = "network"
+RESTART: Final = Restart(intensity=1_000_000, first_delay=10.0, max_delay=60.0)
+STOP_TIMEOUT: Final = 15.0  # seconds; tasks of the network may take 10
 PI: Final = Path("/proc/device-tree/model")
 
 _log = structlog.get_logger("agent.network")
@@ -77,21 +80,16 @@ class AgentNetwork:
         )  # fmt: skip
         self._etc = layout.root / "etc"
 
-    async def run(self) -> None:
-        """Run until cancelled. A failure is logged, and the rest of the agent continues."""
+    def node(self) -> Node:
+        """Return the part, which also runs before there are credentials."""
+        return part(NAME, self._run, restart=RESTART, stop_timeout=STOP_TIMEOUT)
+
+    async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
         self._is_pi = await self._worker.run(_is_raspberry_pi)
-        while True:
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._follow_settings)
-                    nursery.start_soon(self._watch_requests)
-                    await self.service.run()
-            except* (MachineError, OSError) as group:
-                reasons = "; ".join(str(error) for error in group.exceptions)
-                _log.error("the network is not managed", reason=reasons, again_in=AGAIN)
-            except* Exception:  # a defect, which must not end the supervision of machine-server
-                _log.exception("the network is not managed, because of a defect", again_in=AGAIN)
-            await trio.sleep(AGAIN)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow_settings)
+            nursery.start_soon(self._watch_requests)
+            await self.service.run(task_status=task_status)
 
     def use(self, credentials: Credentials) -> None:
         """Use credentials: the device is configured."""

@@ -72,7 +72,8 @@ class ChildBackend:
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         """See Backend.run."""
-        for pid in self._leftovers:
+        leftovers, self._leftovers = self._leftovers, ()  # later, another program may have such an id
+        for pid in leftovers:
             await self._end_leftover(pid)
         task_status.started()
         crashes = 0

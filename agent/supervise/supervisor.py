@@ -73,13 +73,17 @@ class Supervisor:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Supervise until cancelled; `started` once a process that was running before is adopted.
 
-        What happens to machine-server then is up to the back end: systemd keeps it running, a child is stopped.
+        What happens to machine-server then is up to the back end: systemd keeps it running, a child is stopped. `run`
+        may be called again after it has ended, and adopts the process that runs then.
         """
         self._update(exits=await self._run(partial(_load, self._exits_file)))
-        async with trio.open_nursery() as self._nursery:
-            self._nursery.start_soon(follow_files, [self._address], self._notice, self._not_watched)
-            await self._nursery.start(self._backend.run, self._has_started, self._has_ended)
-            task_status.started()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(follow_files, [self._address], self._notice, self._not_watched)
+                await self._nursery.start(self._backend.run, self._has_started, self._has_ended)
+                task_status.started()
+        finally:
+            self._update(process=None, serving_since=0.0, answering=False)  # nothing is known any more
 
     async def start(self) -> None:
         """Start machine-server unless it runs or is disabled. Raises MachineError."""

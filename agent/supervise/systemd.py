@@ -144,6 +144,7 @@ class SystemdBackend:
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         """See Backend.run. While systemctl fails, the state that was seen last remains."""
+        self._last = None  # a process that runs is reported, also if it was before
         await self._pause.load()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow_files, [self._files.event], self._notice, _not_watched)
@@ -155,7 +156,8 @@ class SystemdBackend:
                 except MachineError as error:
                     _log.warning("the state of machine-server is not known", error=str(error))
                 else:
-                    last, self._last = self._last, unit
+                    last: Unit | None = self._last
+                    self._last = unit
                     if last is None or unit.began != last.began:
                         self._stable_at = trio.current_time() + STABLE - (time.monotonic() - unit.began)
                     await self._report(last, unit, started, ended)

@@ -23,6 +23,7 @@ def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "machine-server is switched off by the setting disable_viam_server"
     if report.get("offline"):
         yield f"the cloud is {clean(report['offline'])}: the last settings stay in force"
+    yield from _part_lines(report.get("parts", ()), now)
     yield from _system_lines(report.get("system", {}), now)
     yield from problem_lines(report.get("problems", ()))
 
@@ -34,6 +35,16 @@ def problem_lines(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"problem: {clean(place + problem['message'])}"
         if problem.get("remedy"):
             yield f"  -> {clean(problem['remedy'])}"
+
+
+def _part_lines(parts: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
+    """Yield lines for the parts of the agent that do not run; problems say why a part has failed."""
+    for part in parts:
+        if part["state"] == "ready":
+            continue
+        since = f" since {span(now - part['since'])}" if part.get("since") else ""
+        reason = f": {clean(part['reason'])}" if part.get("reason") and not since else ""
+        yield f"part of the agent: {clean(part['name'])} is {clean(part['state'])}{since}{reason}"
 
 
 def _system_lines(system: Mapping[str, Any], now: float) -> Iterator[str]:

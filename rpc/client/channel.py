@@ -43,9 +43,9 @@ class Credentials(Protocol):
 class Channel:
     """Client channel to one server, compatible with `grpclib.client.Channel` for generated stubs.
 
-    Use it as an async context manager; leaving it ends the connection and its calls. `target` is parsed by
-    `Target.parse`. `connect` may return another stream that is ready for HTTP/2. `headers` are sent with each call. A
-    lost connection ends its calls with UNAVAILABLE; the next call opens a new connection.
+    Use it as an async context manager, also again after it was left; leaving it ends the connection and its calls.
+    `target` is parsed by `Target.parse`. `connect` may return another stream that is ready for HTTP/2. `headers` are
+    sent with each call. A lost connection ends its calls with UNAVAILABLE; the next call opens a new connection.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Channel:
         return f"Channel({self.target.path or self.target.authority!r})"
 
     async def __aenter__(self) -> Channel:
+        self._closed = False
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
         return self

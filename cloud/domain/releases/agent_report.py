@@ -145,6 +145,15 @@ class Network(Struct, frozen=True, omit_defaults=True):
     unused: tuple[UnusedNetwork, ...] = ()
 
 
+class AgentPart(Struct, frozen=True, omit_defaults=True):
+    """State of a part of the agent; see agent.control.report.PartReport."""
+
+    name: Word
+    state: Word
+    reason: Text = ""
+    since: float = 0.0
+
+
 class Report(Struct, frozen=True, omit_defaults=True):
     """Report of an agent. Unknown fields are dropped, so that newer agents can add some."""
 
@@ -157,6 +166,7 @@ class Report(Struct, frozen=True, omit_defaults=True):
     problems: tuple[Problem, ...] = ()
     system: System = System()
     network: Network | None = None
+    parts: tuple[AgentPart, ...] = ()
 
 
 class _Header(Struct, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 HEAVY = (
     "asyncio", "tarfile", "h11", "difflib", "rich", "tuf", "securesystemslib", "cryptography", "starlette", "hypercorn",
     "trio_websocket", "unittest", "email", "importlib.metadata", "csv", "zipfile", "h2", "httpcore",
-    "nursery_graph", "runtime", "cloud", "agent.install", "agent.diagnosis",
+    "runtime", "cloud", "agent.install", "agent.diagnosis",
 )  # fmt: skip
 """Modules that the agent needs rarely or never: they would occupy memory of every device all the time."""
 
@@ -51,7 +51,7 @@ def test_credentials_that_cannot_be_used_are_named_without_a_traceback(
 
 
 def test_an_agent_that_does_not_stop_in_time_is_ended() -> None:
-    program = "import threading\nfrom agent.app import limit_stop\nlimit_stop(0.2)\nthreading.Event().wait()"
+    program = "import threading\nfrom agent.shutdown import limit_stop\nlimit_stop(0.2)\nthreading.Event().wait()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 3
     assert done.stderr == "machine-agent did not stop within 0.2 s\n"

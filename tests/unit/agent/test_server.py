@@ -18,12 +18,24 @@ import agent.server as module
 from agent.control.report import ProgramReport, Waiting
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
-from agent.server import ASK_AGAIN, INSTALL_LIMIT, RETRY, WAIT_LIMIT, ManagedServer
+from agent.parts import part
+from agent.server import (
+    ASK_AGAIN,
+    INSTALL_LIMIT,
+    LEASES,
+    RETRY,
+    SERVER_SETTINGS,
+    SUPERVISION,
+    UPDATES,
+    WAIT_LIMIT,
+    ManagedServer,
+)
 from agent.supervise.probe import RestartStatus, _status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.watchdog import Watchdog
 from agent.update import store
 from agent.update.record import Record, Release, Slots
+from nursery_graph import Graph
 from support.systemd import ServiceManager
 from support.worker import Worker
 from tests.unit.agent.supervise.test_supervisor import Machine, run_now
@@ -38,8 +50,13 @@ class Records:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self.installed = trio.Event()  # what the first answer of the cloud leads to
+        self.loaded = trio.Event()
+        self.failing = False
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        if self.failing:
+            raise RecursionError("a defect")
+        self.loaded.set()
         task_status.started()
         await trio.sleep_forever()
 
@@ -67,6 +84,7 @@ class World:
         self.process = Machine()
         self.updates = Records(self.layout)
         self.asked = trio.Event()
+        self.graph = Graph()
         self.settings = SettingsState(folder / "defaults", folder / "stored", run_now)
         self.server = ManagedServer(self.layout, folder / "machine.json", Worker("tests"), systemd=False, **options)
         self.server.supervisor = Supervisor(
@@ -88,12 +106,13 @@ class World:
 @asynccontextmanager
 async def opened(world: World) -> AsyncIterator[World]:
     await world.settings.load()
-    with Watchdog(ServiceManager()).task("settings", 600) as progress:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.server.run, world.settings, world.asked, progress, world.updates)
-            await trio.testing.wait_all_tasks_blocked()
-            yield world
-            nursery.cancel_scope.cancel()
+    nodes = world.server.nodes(world.settings, world.asked, Watchdog(ServiceManager()), world.updates)
+    world.graph.apply([*nodes, part(UPDATES, world.updates.run, requires={LEASES, SUPERVISION, SERVER_SETTINGS})])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.graph.run)
+        await trio.testing.wait_all_tasks_blocked()
+        yield world
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_restart_for_settings_waits_until_maintenance_allows_it(
@@ -241,6 +260,37 @@ async def test_settings_that_cannot_be_applied_are_reported_and_retried(
         assert world.server.problems == ()
         nursery.cancel_scope.cancel()
     assert list(seen.values()) == [1, 0]
+
+
+async def test_the_server_is_started_and_supervised_although_the_updates_have_failed(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    world.updates.failing = True
+    async with opened(world):
+        await world.until(lambda report: report.serving)
+        assert world.process.calls == ["start"]
+        world.updates.failing = False
+        await trio.sleep(120)
+        assert world.graph.snapshot()[UPDATES].failure == ""
+        assert "stop" not in world.process.calls
+
+
+async def test_supervision_that_has_failed_adopts_the_server_again(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    async with opened(World(tmp_path)) as world:
+        await world.until(lambda report: report.serving)
+        supervisor = world.server.supervisor
+        assert supervisor._nursery is not None
+
+        async def fail() -> None:
+            raise RecursionError("a defect")
+
+        supervisor._nursery.start_soon(fail)
+        await world.until(lambda report: not report.running)
+        with trio.fail_after(60):
+            await world.until(lambda report: report.serving)
 
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting
+from agent.control.report import Exit, PartReport, Problem, ProgramReport, Report, SystemReport, Waiting
 from agent.update.record import Outcome, Quarantined, Result
 from command.agent.show import status_lines
 
@@ -118,6 +118,15 @@ def test_problems_have_their_remedies_and_control_characters_are_removed() -> No
     assert rest[4] == "  -> write true or false"
 
 
+def test_parts_of_the_agent_that_do_not_run() -> None:
+    failed = PartReport("updates", "unhealthy", "RecursionError: too deep", NOW - 60)
+    waiting = PartReport("report", "unconfigured", "waiting for 'connection'")
+    rest = lines(ProgramReport(), parts=(PartReport("log", "ready"), failed, waiting))
+    assert rest[1].startswith("part of the agent: updates is unhealthy since ")
+    assert rest[2] == "part of the agent: report is unconfigured: waiting for 'connection'"
+    assert len(rest) == 3
+
+
 def test_a_report_of_a_hostile_machine_does_no_harm() -> None:
     huge = 1e308
     program = {
@@ -127,7 +136,8 @@ def test_a_report_of_a_hostile_machine_does_no_harm() -> None:
         "exits": [{"reason": "x", "time": -huge, "ran": huge}],
         "quarantine": [{"version": "1", "reason": "", "sha256": "", "time": huge}],
     }  # fmt: skip
-    report = {"time": huge, "agent": {}, "server": program, "problems": [{"path": "p", "message": "m\x00"}]}
+    report = {"time": huge, "agent": {}, "server": program, "problems": [{"path": "p", "message": "m\x00"}],
+              "parts": [{"name": "\x1b", "state": "x\x07", "since": -huge}]}
     text = "".join(status_lines(report))
     assert text.isprintable()
     assert "an unknown time" in text

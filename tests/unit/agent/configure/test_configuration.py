@@ -11,13 +11,16 @@ import trio.testing
 
 from agent.configure.configuration import FIRST_RETRY, LONGEST_RETRY, SystemConfigurator
 from agent.control.settings import SettingsState
+from agent.parts import PartStates, at_once, part
 from agent.system import journald
 from agent.system.programs import Done
+from nursery_graph import Graph
 from tests.unit.agent.configure.machine import InlineWorker, System, maintenance, never, uploads_nothing
 from tests.unit.agent.supervise.test_supervisor import run_now
 from tests.unit.agent.system import samples
 
 SECTION, ADVANCED = "system_configuration", "advanced_settings"
+CONNECTION = "connection"
 RESTART = "systemctl restart systemd-journald.service"
 
 
@@ -37,6 +40,9 @@ class World:
             programs=self.system,
             worker=InlineWorker(),
         )
+        self.graph = Graph()
+        self.graph.apply([*self.configurator.nodes(CONNECTION), part(CONNECTION, at_once(trio.sleep_forever))])
+        self.states = PartStates(self.graph)
 
     async def change(self, **sections: Any) -> None:
         await self.settings.apply(sections)
@@ -48,7 +54,7 @@ async def test_settings_are_applied_at_once_and_undone_by_the_switch(
 ) -> None:
     world = World(tmp_path)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.configurator.run)
+        nursery.start_soon(world.graph.run)
         await trio.testing.wait_all_tasks_blocked()
         assert world.system.text(journald.PATH) is not None
         await world.change(**{SECTION: {"os_auto_upgrade_type": "all"}})
@@ -75,7 +81,7 @@ async def test_a_failure_is_repeated_with_growing_pauses_and_stops_nothing_else(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(follow)
-        nursery.start_soon(world.configurator.run)
+        nursery.start_soon(world.graph.run)
         await trio.sleep(FIRST_RETRY * 8)
         assert announced == [1]
         assert world.system.taken().count(RESTART) == 4  # at 0, 30, 90 and 210 s
@@ -99,10 +105,11 @@ async def test_a_defect_of_a_part_is_reported_and_ends_nothing(
     world = World(tmp_path)
     world.system.policy = None  # type: ignore[assignment]
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.configurator.run)
+        nursery.start_soon(world.graph.run)
         await world.change(**{SECTION: {"os_auto_upgrade_type": "all"}})
-        (problem,) = world.configurator.problems
-        assert "defect of machine-agent" in problem.message
+        (problem,) = world.states.problems
+        assert problem.path == "machine-agent, system configuration: unattended upgrades"
+        assert "AttributeError" in problem.message
         assert world.system.text(journald.PATH) is not None
         nursery.cancel_scope.cancel()
 
@@ -110,7 +117,7 @@ async def test_a_defect_of_a_part_is_reported_and_ends_nothing(
 async def test_without_systemd_nothing_is_done_and_a_configuration_is_a_problem(tmp_path: Path) -> None:
     world = World(tmp_path, enabled=False)
     before = world.system.tree()
-    await world.configurator.run()
+    assert world.configurator.nodes() == []
     assert not world.configurator.problems
     await world.settings.apply({SECTION: {"os_auto_upgrade_type": "all", "forward_system_logs": "all"}})
     (problem,) = world.configurator.problems

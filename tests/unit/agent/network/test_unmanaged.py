@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.app import network_problems
+from agent.composition import network_problems
 from schema.agent.reading import read_settings
 
 

@@ -6,19 +6,8 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from cloud.server.failures import Failures, log_failures
-from nursery_graph import Graph, Node, NodeStatus, Restart, State
-
-
-def status(reason: str, runs: int) -> NodeStatus:
-    return NodeStatus("training", State.UNHEALTHY, 0.0, reason, "", frozenset(), frozenset(), runs=runs, failure=reason)
-
-
-def test_failures_are_logged_less_and_less_often() -> None:
-    failures = Failures()
-    assert [failures.note(status("a", run)) for run in (1, 1, 2, 3, 4, 5, 6, 7, 8, 8)] == [1, 0, 2, 0, 4, 0, 0, 0, 8, 0]
-    assert [failures.note(status("b", run)) for run in (9, 9, 10)] == [1, 0, 2], "a new reason"
-    assert failures.note(status("", 11)) == 0
+from cloud.server.failures import log_failures
+from nursery_graph import Graph, Node, Restart
 
 
 async def test_a_part_that_fails_again_and_again_is_in_the_log(autojump_clock: MockClock) -> None:

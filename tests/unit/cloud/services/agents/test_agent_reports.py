@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting, encode
+from agent.control.report import Exit, PartReport, Problem, ProgramReport, Report, SystemReport, Waiting, encode
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
@@ -34,6 +34,7 @@ FULL = Report(
     disabled=True,
     problems=(Problem("agent.x", "is wrong", "remove it"),),
     system=SystemReport(("etc/a",)),
+    parts=(PartReport("log", "ready"), PartReport("updates", "unhealthy", "RecursionError: too deep", 12.0)),
 )
 
 
