@@ -139,7 +139,7 @@ class PartStates:
         if since != node.failed_since:
             since, wall = node.failed_since, self._wall() - (trio.current_time() - node.failed_since)
             self._failed[node.name] = since, wall
-        # The state alternates while it is tried again; that it has failed does not.
+        # The state alternates while attempts fail. The report does not, and is not sent to the cloud each time.
         return PartReport(node.name, State.UNHEALTHY.value, node.failure, wall)
 
 

@@ -25,6 +25,8 @@ MAX_INTERFACES: Final = 16
 MAX_ADDRESSES: Final = 8
 MAX_UNUSED: Final = 20
 """Networks of an interface that are listed as not used."""
+CLOCK_NOISE: Final = 3.0
+"""Seconds by which the start of the same process may differ in two reports. A restart takes longer."""
 _MAX_TEXT: Final = 500  # characters of a reason or message
 _MAX_WORD: Final = 300  # characters of any other text; the cloud refuses longer ones
 _WORDS: Final = frozenset({"version", "previous", "target", "version_from", "version_to", "offline"})
@@ -225,12 +227,30 @@ def _unused(entries: Sequence[Mapping[str, Any]]) -> tuple[UnusedNetwork, ...]:
     )
 
 
-def essence(report: Report) -> Report:
-    """Return the report without what changes with the time alone, for comparison with an earlier one."""
+def essence(report: Report, before: Report | None = None) -> Report:
+    """Return the report without what changes with the time alone, for comparison with `before`, an earlier essence.
+
+    The start of a process is what two clocks say about its age: it differs by some microseconds each time, and by more
+    while a clock is adjusted.
+    """
     network = report.network
     if network is not None:
         network = msgspec.structs.replace(network, next_step="")
-    return msgspec.structs.replace(report, time=0.0, offline="", network=network)
+    agent, server = report.agent, report.server
+    if before is not None:
+        agent, server = _steady(agent, before.agent), _steady(server, before.server)
+    return msgspec.structs.replace(report, time=0.0, offline="", network=network, agent=agent, server=server)
+
+
+def _steady(program: ProgramReport, before: ProgramReport) -> ProgramReport:
+    """Return the report of a program with the times of `before` if they are the same."""
+    if abs(program.since - before.since) < CLOCK_NOISE:
+        program = msgspec.structs.replace(program, since=before.since)
+    restart, earlier = program.restart, before.restart
+    if restart is not None and earlier is not None:
+        is_same = restart.reason == earlier.reason and abs(restart.since - earlier.since) < CLOCK_NOISE
+        program = msgspec.structs.replace(program, restart=earlier if is_same else restart)
+    return program
 
 
 def problems_of(errors: Iterable[ConfigError]) -> tuple[Problem, ...]:

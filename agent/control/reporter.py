@@ -70,7 +70,7 @@ class Reporter:
             await trio.sleep(GATHER)
             news = self._news.next
             report = self._report()
-            content = essence(report)
+            content = essence(report, accepted)
             if content == accepted and trio.current_time() < due:
                 with trio.move_on_at(due):
                     await news.wait()

@@ -121,7 +121,7 @@ async def test_a_part_that_always_fails_is_repeated_with_growing_delays_and_dist
     assert sum(entry["event"] == "a part of the agent has a defect" for entry in entries) == 1
 
 
-async def test_the_report_of_a_part_that_is_tried_again_and_again_does_not_change(autojump_clock: MockClock) -> None:
+async def test_failures_in_a_row_do_not_change_the_report(autojump_clock: MockClock) -> None:
     parts = Parts(part("failing", Failing(error=OSError(28, "No space left on device"), ready=False)))
     async with parts.running():
         reports = set()

@@ -136,8 +136,13 @@ def test_a_report_of_a_hostile_machine_does_no_harm() -> None:
         "exits": [{"reason": "x", "time": -huge, "ran": huge}],
         "quarantine": [{"version": "1", "reason": "", "sha256": "", "time": huge}],
     }  # fmt: skip
-    report = {"time": huge, "agent": {}, "server": program, "problems": [{"path": "p", "message": "m\x00"}],
-              "parts": [{"name": "\x1b", "state": "x\x07", "since": -huge}]}
+    report = {
+        "time": huge,
+        "agent": {},
+        "server": program,
+        "problems": [{"path": "p", "message": "m\x00"}],
+        "parts": [{"name": "\x1b", "state": "x\x07", "since": -huge}],
+    }
     text = "".join(status_lines(report))
     assert text.isprintable()
     assert "an unknown time" in text

@@ -114,6 +114,35 @@ async def test_an_unchanged_report_is_sent_once_in_a_period(autojump_clock: Any)
     assert len(set(gaps(world.times))) > 1  # not all machines of a fleet at the same moment
 
 
+async def test_the_noise_of_clocks_is_no_change_of_a_start(autojump_clock: Any) -> None:
+    class Clocks(World):
+        def _report(self) -> Report:
+            noise = 1e-6 * (len(self.sent) + 1)
+            program = ProgramReport(running=True, since=1e9 + noise, restart=Waiting("settings", 2e9 + noise))
+            return Report(trio.current_time(), program, program)
+
+    world = Clocks()
+    async with reporting(world):
+        await trio.sleep(PERIOD / 2)
+    assert len(world.sent) == 1
+
+
+async def test_a_start_at_another_time_is_a_change(autojump_clock: Any) -> None:
+    class Restarting(World):
+        since = 1e9
+
+        def _report(self) -> Report:
+            return Report(trio.current_time(), ProgramReport(), ProgramReport(running=True, since=self.since))
+
+    world = Restarting()
+    async with reporting(world):
+        await trio.sleep(60)
+        world.since += 10
+        world.change("")
+        await trio.sleep(60)
+    assert len(world.sent) == 2
+
+
 async def test_a_change_is_sent_soon_and_the_report_without_one_is_not(autojump_clock: Any) -> None:
     world = World()
     async with reporting(world):
