@@ -177,7 +177,7 @@ class AgentApp:
     async def part_failed(self, name: str, reason: str) -> None:
         """End a release on trial if an important part of it fails, so that the launcher counts its starts.
 
-        The part might be the one that judges the release. A release that is confirmed goes on with its other parts.
+        A failed part cannot judge the release. After the trial, the other parts go on.
         """
         minor = name.partition(":")[0] in MINOR
         if not minor and not self.stopping.is_set() and await self._worker.run(partial(is_on_trial, self._layout)):
