@@ -20,13 +20,12 @@ from agent.actions.own import OwnProgram
 from agent.actions.program import Permission, Program
 from agent.actions.server import ServerProgram
 from agent.actions.steps import Actions
-from agent.control.fetch import Fetched, Update
+from agent.control.fetch import Fetched
 from agent.control.report import Problem, Waiting, problems_of
 from agent.hooks.run import Hooks
 from agent.launch.links import install_launcher
 from agent.layout import AGENT, SERVER, Layout
 from agent.parts import part
-from agent.releases.choose import Answer
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.verifier import in_process
@@ -182,7 +181,7 @@ class Updates:
 
     def answered(self, fetched: Fetched) -> None:
         """Take an answer of the cloud."""
-        self.offers.answered({AGENT: _answer(fetched.agent), SERVER: _answer(fetched.server)}, fetched.problems)
+        self.offers.answered({AGENT: fetched.agent, SERVER: fetched.server}, fetched.problems)
 
     def changes(self) -> Iterator[AsyncGenerator[object, None]]:
         """Return generators that yield after each change of records, of what updates wait for, and of `problems`."""
@@ -218,7 +217,3 @@ def _unpack(file: Path, folder: Path) -> None:
     from agent.releases.unpack import unpack
 
     unpack(file, folder)
-
-
-def _answer(update: Update | None) -> Answer | None:
-    return Answer(update.version, update.url, update.sha256) if update is not None else None

@@ -14,9 +14,10 @@ import structlog
 import trio
 
 from agent.actions.driver import Driver
-from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
+from agent.releases.choose import Asked, Keep, Read, Refuse, choose, choose_file
 from agent.releases.signed import Signed
-from agent.update.record import Record, Release
+from agent.update.desired import DesiredVersion
+from agent.update.record import Offer, Record, Release
 from schema import ConfigError, ErrorKind, MachineError, VersionForm, version_form
 from schema.agent import shown_url
 from support import ChangeSignal, doubled
@@ -83,7 +84,7 @@ class _State:
     """What decides about one program."""
 
     setting: str = "stable"
-    answer: Answer | None = None
+    answer: DesiredVersion | None = None
     answered: bool = False  # the cloud has answered since the start
     wish: Wish | None = None
     explicit: bool = False  # the wish is new: it may be in quarantine
@@ -140,7 +141,7 @@ class Offers:
         self._allow_http = allow_http
         self._news.announce()
 
-    def answered(self, answers: Mapping[str, Answer | None], problems: tuple[ConfigError, ...] = ()) -> None:
+    def answered(self, answers: Mapping[str, DesiredVersion | None], problems: tuple[ConfigError, ...] = ()) -> None:
         """Take what the cloud wants, by program, and what is wrong with the versions of the configuration."""
         if [str(problem) for problem in problems] != [str(problem) for problem in self.version_problems]:
             for problem in problems:
@@ -238,16 +239,14 @@ class Offers:
         self._explain(name, state, driver.record, choice)
         self._note(name, choice.problem if isinstance(choice, Refuse) else None)
         try:
-            await driver.offer(
-                choice.offer if isinstance(choice, Take) else None, now=trio.current_time() < state.at_once
-            )
+            await driver.offer(choice if isinstance(choice, Offer) else None, now=trio.current_time() < state.at_once)
         except MachineError as error:
             self._note(name, ConfigError(name, str(error)))
             return False
         state.explicit, state.at_once = False, 0.0
         return True
 
-    async def _choose(self, record: Record, state: _State) -> Take | Keep | Refuse:
+    async def _choose(self, record: Record, state: _State) -> Offer | Keep | Refuse:
         answer = state.answer if state.wish is None else None
         if answer is not None and answer.sha256 == record.slots.current.sha256:
             return Keep(f"version {answer.version} is installed", installed=True)
@@ -261,13 +260,13 @@ class Offers:
             explicit=state.explicit,
             chosen=state.wish is not None,
         )
-        choice = choose(record, asked, self._wall())
+        choice = choose(record, asked)
         if not isinstance(choice, Read):
             return choice
         if (installed := _installed_from(record, choice.url)) is not None and not state.explicit:
             return Keep(f"version {installed.version} is installed", installed=True)
         header, sha256, size = await self._identified(choice.url)
-        return choose_file(record, asked, choice, header, sha256, size, self._wall())
+        return choose_file(record, asked, choice, header, sha256, size)
 
     async def _identified(self, url: str) -> Identified:
         """Return what the file at a URL is. After a failure it is fetched again only after a pause, which grows."""
@@ -294,7 +293,7 @@ class Offers:
                 self._failed[url] = _Failed(error, until, failures)
         return self._read[url]
 
-    async def _signed(self, state: _State, answer: Answer | None) -> tuple[Signed, ...] | None:
+    async def _signed(self, state: _State, answer: DesiredVersion | None) -> tuple[Signed, ...] | None:
         """Return the signed releases, with those that were published since the last look if that may matter."""
         signed = await self._catalog.signed(fresh=state.explicit)
         if signed is None or answer is None or state.sought == answer.sha256:
@@ -305,13 +304,13 @@ class Offers:
         state.sought = answer.sha256
         return signed
 
-    def _explain(self, name: str, state: _State, record: Record, choice: Take | Keep | Refuse) -> None:
+    def _explain(self, name: str, state: _State, record: Record, choice: Offer | Keep | Refuse) -> None:
         """Log a decision with what it was made from, and keep the reason for which nothing is offered."""
         answer = state.answer
         source = "a person" if state.wish is not None else "the cloud" if answer is not None else "the settings"
         asked = answer.version if state.wish is None and answer is not None else None
-        if isinstance(choice, Take):
-            reason = f"version {choice.offer.release.version} is offered"
+        if isinstance(choice, Offer):
+            reason = f"version {choice.release.version} is offered"
         else:
             reason = choice.reason if isinstance(choice, Keep) else choice.problem.reason
         _log.debug(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 import structlog
 import trio
 
+from agent.update.desired import DesiredVersion
 from rpc.api import ApiClient
 from schema import ConfigError, ErrorKind, MachineError, whole_numbers
 from support import ChangeSignal, DoublingDelay
@@ -53,22 +54,13 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """A version that the cloud wants this part to run."""
-
-    version: str  # `customURL` (a constant of the protocol) if the configuration names a URL
-    url: str = field(repr=False)  # may contain a signature
-    sha256: str = ""  # 64 hexadecimal digits, or empty if the cloud does not know it
-
-
-@dataclass(frozen=True, slots=True)
 class Fetched:
     """An answer of the cloud."""
 
     interval: float  # seconds until the next call
     settings: Mapping[str, Any]  # sections of the key `agent`, without `version_control`
-    agent: Update | None = None
-    server: Update | None = None
+    agent: DesiredVersion | None = None
+    server: DesiredVersion | None = None
     problems: tuple[ConfigError, ...] = ()  # of `version_control`, which only the cloud reads
 
 
@@ -167,8 +159,8 @@ async def fetch(client: ApiClient, part: str, host: Mapping[str, Any], versions:
     return Fetched(
         _interval(reply.get("check_interval")),
         {**sections, "advanced_settings": advanced},
-        _update(reply.get("agent_update_info")),
-        _update(reply.get("viam_server_update_info")),
+        _desired(reply.get("agent_update_info")),
+        _desired(reply.get("viam_server_update_info")),
         problems,
     )
 
@@ -185,7 +177,7 @@ def _interval(value: object) -> float:
     return min(max(seconds, SHORTEST), LONGEST) if seconds > 0 else DEFAULT
 
 
-def _update(info: Mapping[str, Any] | None) -> Update | None:
+def _desired(info: Mapping[str, Any] | None) -> DesiredVersion | None:
     if not info or not info.get("url"):
         return None
-    return Update(str(info.get("version", "")), str(info["url"]), bytes(info.get("sha256") or b"").hex())
+    return DesiredVersion(str(info.get("version", "")), str(info["url"]), bytes(info.get("sha256") or b"").hex())

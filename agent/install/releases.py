@@ -36,7 +36,7 @@ from agent.install.target import Say
 from agent.launch.links import is_usable
 from agent.layout import AGENT, PROGRAMS, Layout
 from agent.releases.chain import has_pin, pin
-from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
+from agent.releases.choose import Asked, Keep, Read, Refuse, choose, choose_file
 from agent.releases.header import check_identity, read_identity
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
@@ -45,7 +45,7 @@ from agent.releases.unpack import unpack
 from agent.releases.web import Web
 from agent.system.host import host_facts
 from agent.update import store
-from agent.update.record import Record, Release, Slots
+from agent.update.record import Offer, Record, Release, Slots
 from rpc.api import ApiClient
 from schema import ErrorKind, MachineError
 from support import Worker, version
@@ -227,21 +227,19 @@ class ReleaseSource:
         address: CloudAddress,
         say: Say,
     ) -> ReleaseFile:
-        update = fetched.agent if name == AGENT else fetched.server
-        answer = Answer(update.version, update.url, update.sha256) if update is not None else None
-        asked = Asked("stable", answer, signed, address.part, self.platform, explicit=True)
+        desired = fetched.agent if name == AGENT else fetched.server
+        asked = Asked("stable", desired, signed, address.part, self.platform, explicit=True)
         record = Record(name, Slots(Release("", _NOT_INSTALLED, 0, "", self.platform)))
-        now = datetime.now(UTC).timestamp()
-        choice = choose(record, asked, now)
+        choice = choose(record, asked)
         if isinstance(choice, Read):
             with _limited(f"the file of {name}", DOWNLOAD_LIMIT):
                 read = await releases.identify(choice.url)
-            choice = choose_file(record, asked, choice, *read, now)
+            choice = choose_file(record, asked, choice, *read)
         if isinstance(choice, Refuse):
             raise MachineError(str(choice.problem), kind=ErrorKind.PRECONDITION)
-        if not isinstance(choice, Take):
+        if not isinstance(choice, Offer):
             raise _nothing_offered(name, self.platform, address, choice)
-        release = choice.offer.release
+        release = choice.release
         disk.check_space(layout, name, release)
         say(f"{name} {release.version}: downloading from {address.url}")
         path = layout.downloads / f"install-{name}"

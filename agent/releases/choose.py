@@ -21,44 +21,26 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from agent.releases.signed import Signed
+from agent.update.desired import CUSTOM, DesiredVersion
 from agent.update.record import Offer, Record, Release
-from agent.update.steps import is_held
 from schema import ConfigError, SemanticVersion, VersionForm, version_form
 from schema.agent import shown_url
 from uplink.releases import Header, normal_platform
 
-CUSTOM: Final = "customURL"
-"""The version in an answer of the cloud that names a URL instead of a release: a constant of the protocol."""
-
 _URLS: Final = (VersionForm.HTTPS, VersionForm.FILE, VersionForm.HTTP)
-
-
-class Answer(NamedTuple):
-    """What the cloud wants a machine to run."""
-
-    version: str  # CUSTOM for a file whose hash is not known
-    url: str  # may contain a signature: never show it
-    sha256: str = ""  # hexadecimal, or empty if the cloud does not know it
 
 
 class Asked(NamedTuple):
     """What decides about one program of a machine."""
 
     setting: str  # `version_control` of the device: stable, dev, a version or a URL
-    answer: Answer | None  # of the cloud; None if it names no release
+    answer: DesiredVersion | None  # of the cloud; None if it names no release
     signed: tuple[Signed, ...] | None  # the releases in the verified metadata; None without a pinned root
     part: str  # id of the machine part
     platform: str  # such as linux/aarch64
     allow_http: bool = False  # consent of the device
     explicit: bool = False  # a person asks for this now, even if the release is in quarantine
     chosen: bool = False  # a person has chosen `setting` with `machine agent update`
-
-
-class Take(NamedTuple):
-    """Offer this release. It is downloaded at once, and not switched to before `held_until` (seconds since 1970)."""
-
-    offer: Offer
-    held_until: float = 0.0
 
 
 class Read(NamedTuple):
@@ -81,24 +63,24 @@ class Refuse(NamedTuple):
     problem: ConfigError
 
 
-Choice: TypeAlias = Take | Read | Keep | Refuse
+Choice: TypeAlias = Offer | Read | Keep | Refuse
 
 
-def choose(record: Record, asked: Asked, now: float) -> Choice:
-    """Return which release is to be offered to the record of a program. `now` is in seconds since 1970."""
+def choose(record: Record, asked: Asked) -> Choice:
+    """Return which release is to be offered to the record of a program."""
     platform = normal_platform(asked.platform)
     listed = [entry for entry in asked.signed or () if entry.custom.program == record.program]
     usable = [entry for entry in listed if entry.custom.platform == platform]
     answer = asked.answer
     if answer is None:
-        return _own(record, asked, usable, now)
+        return _own(record, asked, usable)
     if answer.version == CUSTOM:
         return _url(record, asked, answer.url, must_be_signed=asked.signed is not None)
     if asked.signed is None:
-        return _unsigned(record, asked, answer, now)
+        return _unsigned(record, asked, answer)
     for entry in usable:
         if entry.sha256 == answer.sha256:
-            return _signed(record, asked, entry, now)
+            return _signed(record, asked, entry)
     return _refuse(
         record,
         asked,
@@ -109,8 +91,8 @@ def choose(record: Record, asked: Asked, now: float) -> Choice:
 
 
 def choose_file(
-    record: Record, asked: Asked, read: Read, header: Header, sha256: str, size: int, now: float
-) -> Take | Keep | Refuse:
+    record: Record, asked: Asked, read: Read, header: Header, sha256: str, size: int
+) -> Offer | Keep | Refuse:
     """Return whether the file that `choose` wanted to be read is offered."""
     platform = normal_platform(asked.platform)
     value = shown_url(read.url)
@@ -123,7 +105,7 @@ def choose_file(
     if read.must_be_signed:
         for entry in asked.signed or ():
             if (entry.sha256, entry.custom.program, entry.custom.platform) == (sha256, record.program, platform):
-                return _signed(record, asked, entry, now)
+                return _signed(record, asked, entry)
         return _refuse(
             record,
             asked,
@@ -131,10 +113,10 @@ def choose_file(
             value,
             "publish the file in the signed releases, or write the URL into the defaults file of the device",
         )
-    return _take(record, asked, Release(header.version, sha256, size, read.url, platform), now)
+    return _take(record, asked, Release(header.version, sha256, size, read.url, platform))
 
 
-def _own(record: Record, asked: Asked, usable: list[Signed], now: float) -> Choice:
+def _own(record: Record, asked: Asked, usable: list[Signed]) -> Choice:
     """Return the choice if the cloud names no release."""
     form = version_form(asked.setting)
     if form in _URLS:
@@ -151,7 +133,7 @@ def _own(record: Record, asked: Asked, usable: list[Signed], now: float) -> Choi
         )
     for entry in usable:
         if entry.custom.version == asked.setting:
-            return _signed(record, asked, entry, now)
+            return _signed(record, asked, entry)
     return _refuse(
         record,
         asked,
@@ -176,7 +158,7 @@ def _url(record: Record, asked: Asked, url: str, *, must_be_signed: bool) -> Rea
     return Read(url, must_be_signed)
 
 
-def _unsigned(record: Record, asked: Asked, answer: Answer, now: float) -> Take | Keep | Refuse:
+def _unsigned(record: Record, asked: Asked, answer: DesiredVersion) -> Offer | Keep | Refuse:
     """Return the choice for a machine that trusts its cloud."""
     if not answer.sha256:
         return _refuse(
@@ -193,10 +175,10 @@ def _unsigned(record: Record, asked: Asked, answer: Answer, now: float) -> Take 
         return _refuse(
             record, asked, f"the answer of the cloud is not valid: {error}", answer.version, "update the cloud"
         )
-    return _take(record, asked, release, now)
+    return _take(record, asked, release)
 
 
-def _signed(record: Record, asked: Asked, entry: Signed, now: float) -> Take | Keep | Refuse:
+def _signed(record: Record, asked: Asked, entry: Signed) -> Offer | Keep | Refuse:
     custom, minimum = entry.custom, entry.custom.minimum
     current = record.slots.current.version
     if minimum and _is_below(current, minimum):
@@ -208,7 +190,7 @@ def _signed(record: Record, asked: Asked, entry: Signed, now: float) -> Take | K
             f"install version {minimum} first",
         )
     release = Release(custom.version, entry.sha256, entry.size, entry.path(asked.part), custom.platform)
-    return _take(record, asked, release, now)
+    return _take(record, asked, release)
 
 
 def _is_below(version: str, minimum: str) -> bool:
@@ -218,14 +200,13 @@ def _is_below(version: str, minimum: str) -> bool:
         return False
 
 
-def _take(record: Record, asked: Asked, release: Release, now: float) -> Take | Keep:
+def _take(record: Record, asked: Asked, release: Release) -> Offer | Keep:
     if release.sha256 == record.slots.current.sha256:
         return Keep(f"version {release.version} is installed", installed=True)
     for entry in record.quarantine:
         if entry.sha256 == release.sha256 and not asked.explicit:
             return Keep(f"version {release.version} is in quarantine: {entry.reason}")
-    held = record.hold_until if is_held(record, now) and not asked.explicit else 0.0
-    return Take(Offer(release, asked.explicit), held)
+    return Offer(release, asked.explicit)
 
 
 def _refuse(record: Record, asked: Asked, reason: str, value: str, remedy: str) -> Refuse:

@@ -25,8 +25,8 @@ from agent.commands import UpdateCommands
 from agent.control.requests import Request
 from agent.layout import AGENT, SERVER
 from agent.releases.chain import pin
-from agent.releases.choose import Answer
 from agent.releases.trust import Trust
+from agent.update.desired import DesiredVersion
 from agent.update.record import Quarantined, Release, Step
 from schema.errors import ConfigError, MachineError
 from support.worker import Worker
@@ -75,7 +75,7 @@ class Organization:
 
     async def want(self, release: Release) -> None:
         """Let the cloud want a release, and let some hours pass."""
-        self.offers.answered({SERVER: Answer(release.version, release.origin, release.sha256)})
+        self.offers.answered({SERVER: DesiredVersion(release.version, release.origin, release.sha256)})
         await trio.sleep(3 * HOUR)
 
     @property
@@ -222,7 +222,7 @@ class Asked:
     async def ask(self) -> None:
         await trio.sleep(1)
         release = self._release
-        self._this.offers.answered({SERVER: Answer(release.version, release.origin, release.sha256)})
+        self._this.offers.answered({SERVER: DesiredVersion(release.version, release.origin, release.sha256)})
 
 
 def closed(this: Organization) -> None:

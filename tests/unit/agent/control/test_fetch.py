@@ -13,7 +13,8 @@ import trio
 from structlog.testing import capture_logs
 
 from agent.control import fetch as module
-from agent.control.fetch import REJECTED, UNREACHABLE, Fetched, Fetcher, Update, Versions
+from agent.control.fetch import REJECTED, UNREACHABLE, Fetched, Fetcher, Versions
+from agent.update.desired import DesiredVersion
 from schema.errors import ErrorKind, MachineError
 from uplink.contact import Contact
 from uplink.dial import CloudAddress
@@ -167,7 +168,7 @@ async def test_an_answer_is_read(monkeypatch: pytest.MonkeyPatch, autojump_clock
         "additional_networks": {},
         "system_configuration": {},
     }
-    assert fetched.agent == Update("1.2.0", "https://cloud.example/a", "01" * 32)
+    assert fetched.agent == DesiredVersion("1.2.0", "https://cloud.example/a", "01" * 32)
     assert fetched.server is None
     assert "cloud.example" not in repr(fetched)
 

@@ -114,7 +114,7 @@ async def test_an_unchanged_report_is_sent_once_in_a_period(autojump_clock: Any)
     assert len(set(gaps(world.times))) > 1  # not all machines of a fleet at the same moment
 
 
-async def test_microseconds_between_clocks_are_no_change(autojump_clock: Any) -> None:
+async def test_noise_of_clocks_changes_nothing(autojump_clock: Any) -> None:
     class Clocks(World):
         def _report(self) -> Report:
             noise = 1e-6 * (len(self.sent) + 1)
