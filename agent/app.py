@@ -18,7 +18,7 @@ import trio
 from agent.composition import MINOR, Agent
 from agent.console.server import Command, serve
 from agent.control.settings import SettingsState
-from agent.credentials import Credentials, credentials_limit, is_on_trial, usable_credentials
+from agent.credentials import UsableCredentials, credentials_limit, is_on_trial, usable_credentials
 from agent.folders import locked, prepare
 from agent.layout import Layout
 from agent.parts import PartStates, at_once, part
@@ -43,7 +43,7 @@ _log = structlog.get_logger("agent")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AgentOptions:
     """The options of the command line."""
 
     config: Path
@@ -64,7 +64,7 @@ class Options:
         return Layout(root, root / "run")
 
 
-def main(options: Options) -> int:
+def main(options: AgentOptions) -> int:
     """Run the agent until it is stopped; return the exit code."""
     logs = configure_logs([ConsoleSink()])
     logs.set_rules(Rules(debug=options.debug))
@@ -100,7 +100,7 @@ def _use_package(layout: Layout) -> None:
         ) from None
 
 
-async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> int:
+async def _run(options: AgentOptions, layout: Layout, logs: Logs, systemd: bool) -> int:
     worker, manager = Worker("files of the agent"), ServiceManager.from_environment()
     async with worker.opened(), trio.open_nursery() as nursery:
         app = AgentApp(options, layout, logs, worker, manager, systemd=systemd)
@@ -125,7 +125,14 @@ class AgentApp:
     """A process of machine-agent. `failure` says why it ends, unless that was requested."""
 
     def __init__(
-        self, options: Options, layout: Layout, logs: Logs, worker: Worker, manager: ServiceManager, *, systemd: bool
+        self,
+        options: AgentOptions,
+        layout: Layout,
+        logs: Logs,
+        worker: Worker,
+        manager: ServiceManager,
+        *,
+        systemd: bool,
     ) -> None:
         self.graph = Graph(shutdown_timeout=STOP_LIMIT, on_overdue=end_overdue)
         self.states = PartStates(self.graph)
@@ -139,7 +146,7 @@ class AgentApp:
         self._commands: dict[str, Command] = {"status": self._status_before}
         self._begun = trio.current_time()
         self._speed = _clock_speed()
-        self._used: Credentials | None = None
+        self._used: UsableCredentials | None = None
         self._first: list[Node] = []
 
     def start(self) -> None:
@@ -204,7 +211,7 @@ class AgentApp:
                 elif credentials.data != self._used.data:
                     self.stop("the credentials have changed: the agent starts again")
 
-    async def _use(self, credentials: Credentials) -> None:
+    async def _use(self, credentials: UsableCredentials) -> None:
         try:
             agent = await self._agent(credentials)
         except MachineError as error:
@@ -217,7 +224,7 @@ class AgentApp:
         self.graph.apply([*self._first, *agent.nodes()])
         await self._manager.send(STATUS=f"machine-agent {version()}")
 
-    async def _agent(self, credentials: Credentials) -> Agent:
+    async def _agent(self, credentials: UsableCredentials) -> Agent:
         options, layout = self._options, self._layout
         server = await self._worker.run(
             partial(

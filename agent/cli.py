@@ -128,18 +128,18 @@ def command(
         release_signals()
         from agent.install import commands
 
-        options = commands.Options(
+        options = commands.InstallOptions(
             config, defaults, credentials, agent, server, release_root, migrate, keep_credentials
         )
         if preinstall is not None:
             sys.exit(commands.run_preinstall(preinstall, options))
         sys.exit(commands.run_install(options) if install else commands.run_uninstall(options))
     with lean_imports():
-        from agent.app import Options, main
+        from agent.app import AgentOptions, main
 
     sys.exit(
         main(
-            Options(
+            AgentOptions(
                 config=config,
                 defaults=defaults,
                 debug=debug,

@@ -12,7 +12,7 @@ import trio
 
 from agent.console.server import Command
 from agent.control.fetch import CALL_LIMIT, Fetcher
-from agent.control.requests import Request
+from agent.control.requests import CloudRequest
 from agent.layout import PROGRAMS, SERVER
 from agent.leases.leases import Leases
 from agent.updates import Updates
@@ -56,7 +56,7 @@ class UpdateCommands:
             await self._fetcher.ask()
         self._updates.offers.hurry(name)
 
-    async def carry_out(self, request: Request) -> None:
+    async def carry_out(self, request: CloudRequest) -> None:
         """Carry out a request of the cloud; a request that cannot be carried out is logged."""
         try:
             if request.kind == UPDATE:

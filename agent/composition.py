@@ -16,7 +16,7 @@ from agent.configure.configuration import SystemConfigurator
 from agent.console.server import Command
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
-from agent.control.report import Problem, Report, problems_of, program_report
+from agent.control.report import AgentReport, ProblemReport, problems_of, program_report
 from agent.control.reporter import Reporter
 from agent.control.requests import follow_requests
 from agent.control.restarts import REASON, follow_restarts
@@ -165,7 +165,7 @@ class Agent:
             yield self.network.changes()
         yield from self.updates.changes()
 
-    def report(self) -> Report:
+    def report(self) -> AgentReport:
         """Return the state of everything, for the cloud and for people."""
         own = program_report(
             self.updates.record(AGENT),
@@ -176,7 +176,7 @@ class Agent:
             kept=self.updates.kept(AGENT),
         )
         own = msgspec.structs.replace(own, version=version())
-        return Report(
+        return AgentReport(
             time=time.time(),
             agent=own,
             server=self._server.report(),
@@ -266,7 +266,7 @@ class Agent:
         yield {"requested": True}
 
 
-def network_problems(settings: Settings) -> tuple[Problem, ...]:
+def network_problems(settings: Settings) -> tuple[ProblemReport, ...]:
     """Return a problem for each section of the network that is set although this agent does not apply it."""
     ignored = {
         "network_configuration": settings.network_configuration != NetworkConfiguration(),
@@ -274,7 +274,7 @@ def network_problems(settings: Settings) -> tuple[Problem, ...]:
     }
     remedy = "only an agent that is installed as a service applies it: machine-agent --install"
     return tuple(
-        Problem(f"agent.{name}", "is ignored: this agent does not manage the network", remedy)
+        ProblemReport(f"agent.{name}", "is ignored: this agent does not manage the network", remedy)
         for name, is_set in ignored.items()
         if is_set
     )

@@ -23,14 +23,14 @@ CREDENTIALS_LIMIT: Final = 300.0
 _log = structlog.get_logger("agent")
 
 
-class Credentials(NamedTuple):
+class UsableCredentials(NamedTuple):
     """Credentials that can be used, and the content of their file."""
 
     cloud: Cloud
     data: bytes
 
 
-async def usable_credentials(path: Path) -> AsyncGenerator[Credentials, None]:
+async def usable_credentials(path: Path) -> AsyncGenerator[UsableCredentials, None]:
     """Yield the credentials in a file, and those after each change of it; log why a content cannot be used."""
     used = False
     async with FileSource(path).readings() as readings:
@@ -38,7 +38,7 @@ async def usable_credentials(path: Path) -> AsyncGenerator[Credentials, None]:
             cloud, problem = _cloud_of(reading)
             if cloud is not None and reading.data is not None:
                 used = True
-                yield Credentials(cloud, reading.data)
+                yield UsableCredentials(cloud, reading.data)
             elif used:
                 _log.warning("the credentials cannot be used; the former ones stay in use", problem=problem)
             else:

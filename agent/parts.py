@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import structlog
 import trio
 
-from agent.control.report import PartReport, Problem
+from agent.control.report import PartReport, ProblemReport
 from nursery_graph import FailureCount, Graph, Node, NodeStatus, Restart, State
 from schema import MachineError
 from support import ChangeSignal
@@ -27,7 +27,7 @@ REMEDY: Final = "it is started again by itself; if it stays: send `machine agent
 _log = structlog.get_logger("agent")
 
 
-class Run(Protocol):
+class PartRun(Protocol):
     """The whole life of a part: `started` is called when it is ready."""
 
     def __call__(self, *, task_status: trio.TaskStatus[Any]) -> Awaitable[None]:
@@ -37,7 +37,7 @@ class Run(Protocol):
 
 def part(
     name: str,
-    run: Run,
+    run: PartRun,
     *,
     requires: Collection[str] = (),
     uses: Collection[str] = (),
@@ -72,7 +72,7 @@ def part(
     )
 
 
-def at_once(function: Callable[[], Awaitable[object]]) -> Run:
+def at_once(function: Callable[[], Awaitable[object]]) -> PartRun:
     """Return the life of a part that is ready at once, and ends only when it is cancelled or fails."""
 
     async def run(*, task_status: trio.TaskStatus[None]) -> None:
@@ -103,10 +103,12 @@ class PartStates:
         return tuple(self._report(node) for node in nodes)
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """A problem for each part that has failed and does not run again."""
         return tuple(
-            Problem(f"machine-agent, {report.name}", f"this part of the agent has failed: {report.reason}", REMEDY)
+            ProblemReport(
+                f"machine-agent, {report.name}", f"this part of the agent has failed: {report.reason}", REMEDY
+            )
             for report in self.reports()
             if report.since
         )

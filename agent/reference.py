@@ -26,7 +26,7 @@ class Variable(NamedTuple):
     meaning: str
 
 
-class File(NamedTuple):
+class OwnFile(NamedTuple):
     """A file or folder; `*` in the path stands for any text. `until` says what removes it."""
 
     path: str
@@ -82,63 +82,65 @@ VARIABLES: Final = (
 """Variables that the programs read, or set for each other."""
 
 FILES: Final = (
-    File("/etc/machine.json", "credentials of the machine", "person, installation", "uninstall, unless "
+    OwnFile("/etc/machine.json", "credentials of the machine", "person, installation", "uninstall, unless "
          "`--keep-credentials`"),
-    File("/etc/machine-ca.pem", "certificates that the credentials name", INSTALLER, "uninstall, unless "
+    OwnFile("/etc/machine-ca.pem", "certificates that the credentials name", INSTALLER, "uninstall, unless "
          "`--keep-credentials`"),
-    File("/etc/machine-defaults.json", "settings of the manufacturer", "person", "uninstall, unless "
+    OwnFile("/etc/machine-defaults.json", "settings of the manufacturer", "person", "uninstall, unless "
          "`--keep-credentials`"),
-    File(str(_LAYOUT.hooks), "hooks: programs that run before and after updates", "person", "person"),
-    File("/usr/local/lib/systemd/system/machine-*.service", "units of both programs; in `/etc/systemd/system` if "
+    OwnFile(str(_LAYOUT.hooks), "hooks: programs that run before and after updates", "person", "person"),
+    OwnFile("/usr/local/lib/systemd/system/machine-*.service", "units of both programs; in `/etc/systemd/system` if "
          "systemd does not read this folder", _RENEWED),
-    File("/usr/local/bin/machine-agent", "command of the installed release; also `machine`, if the release has it",
+    OwnFile("/usr/local/bin/machine-agent", "command of the installed release; also `machine`, if the release has it",
          _RENEWED),
-    File(f"/{journald.PATH}", "limits of the journal", AGENT_, "setting, uninstall"),
-    File(f"/{upgrades.PERIODIC_PATH}", "switches of unattended-upgrades", AGENT_, "setting, uninstall"),
-    File(f"/{upgrades.ORIGINS_PATH}", "origins of unattended-upgrades", AGENT_, "setting, uninstall"),
-    File(str(_LAYOUT.launcher), "the launcher", _RENEWED),
-    File(f"{_ROOT}/releases/machine-*/*", "a staged release; its folder is named by the SHA-256 of its file. "
+    OwnFile(f"/{journald.PATH}", "limits of the journal", AGENT_, "setting, uninstall"),
+    OwnFile(f"/{upgrades.PERIODIC_PATH}", "switches of unattended-upgrades", AGENT_, "setting, uninstall"),
+    OwnFile(f"/{upgrades.ORIGINS_PATH}", "origins of unattended-upgrades", AGENT_, "setting, uninstall"),
+    OwnFile(str(_LAYOUT.launcher), "the launcher", _RENEWED),
+    OwnFile(f"{_ROOT}/releases/machine-*/*", "a staged release; its folder is named by the SHA-256 of its file. "
          "`release.json` in it describes it", AGENT_, "cleaning, unless it is current, previous, factory or in use"),
-    File(f"{_ROOT}/releases/machine-*/factory", "link to the release of the installation", INSTALLER),
-    File(f"{_ROOT}/launch/machine-*/run", "link to the release to start", AGENT_),
-    File(f"{_ROOT}/launch/machine-*/back", "link to the release that is started if `run` cannot be", AGENT_),
-    File(f"{_ROOT}/launch/machine-*/trial", "number of starts of a release on trial", "machine-agent, machine-launch",
-         "end of the trial"),
-    File(f"{_STATE}/machine-*.json", "record of the releases and the update of a program, with a checksum", AGENT_),
-    File(f"{_STATE}/machine-*.json.previous", "the record before that, which is used if the record is damaged", AGENT_),
-    File(f"{_STATE}/settings.json", "last settings of the cloud, with secrets", AGENT_),
-    File(f"{_STATE}/network.json*", "networks that were entered on the device, generated secrets and the last "
+    OwnFile(f"{_ROOT}/releases/machine-*/factory", "link to the release of the installation", INSTALLER),
+    OwnFile(f"{_ROOT}/launch/machine-*/run", "link to the release to start", AGENT_),
+    OwnFile(f"{_ROOT}/launch/machine-*/back", "link to the release that is started if `run` cannot be", AGENT_),
+    OwnFile(f"{_ROOT}/launch/machine-*/trial", "number of starts of a release on trial",
+         "machine-agent, machine-launch", "end of the trial"),
+    OwnFile(f"{_STATE}/machine-*.json", "record of the releases and the update of a program, with a checksum", AGENT_),
+    OwnFile(f"{_STATE}/machine-*.json.previous", "the record before that, which is used if the record is damaged",
+         AGENT_),
+    OwnFile(f"{_STATE}/settings.json", "last settings of the cloud, with secrets", AGENT_),
+    OwnFile(f"{_STATE}/network.json*", "networks that were entered on the device, generated secrets and the last "
          "attempt, with a copy", AGENT_),
-    File("/opt/machine/etc/force_provisioning_mode", "starts the hotspot, and is deleted", "person"),
-    File("/opt/machine/etc/allow_new_credentials", "allows credentials of another cloud once", "person, machine-agent",
-         "when they were stored"),
-    File("/run/machine-agent/wifi/*", "control sockets of wpa_supplicant; only root can enter", AGENT_, "reboot"),
-    File(f"{_STATE}/chosen-versions.json", "versions that were chosen by `machine agent update`", AGENT_),
-    File(f"{_STATE}/{SERVER}.exits", "last unexpected ends of machine-server", AGENT_),
-    File(str(_SERVER.environment), "variables of machine-server, with secrets", AGENT_),
-    File(str(_SERVER.disabled), "exists while `disable_viam_server` is set", AGENT_, "setting"),
-    File(str(_SERVER.waits), "exists while `wait_for_update_check` is set", AGENT_, "setting"),
-    File(str(_LAYOUT.reserve), "1 MiB that is deleted when the disk is full, for a roll-back", AGENT_),
-    File(f"{_STATE}/installed-files.json", "manifest of the files outside of this folder", INSTALLER),
-    File(f"{_STATE}/{state.MANIFEST}", "manifest of the files of the system configuration", AGENT_),
-    File(f"{_STATE}/{state.RECORD}", "what the system configuration has changed, to undo it", AGENT_),
-    File(f"{_STATE}/units-enabled", "exists once the units were enabled", INSTALLER),
-    File(f"{_LAYOUT.downloads}/*", "files that are downloaded, or wait to be staged", AGENT_, "end of the update"),
-    File(f"{_LAYOUT.queue}/*", "log entries that are not uploaded yet", AGENT_, "upload"),
-    File(f"{_LAYOUT.trust}/*", "pinned root and verified metadata of signed releases", "installation, machine-agent"),
-    File(f"{_LAYOUT.home}/*", "data of machine-server: cached configuration, modules, captured data", SERVER_),
-    File(str(_LAYOUT.console), "control socket; only root can connect", AGENT_, "reboot"),
-    File(f"{_LAYOUT.leases}/*", "leases that hold off maintenance", "programs, machine-agent", "expiry, reboot"),
-    File(str(_LAYOUT.network_runtime), "interfaces that were taken over from other programs, and addresses that were "
-         "added", AGENT_, "reboot"),
-    File(str(_LAYOUT.lock), "lock of the only agent, and its process id", AGENT_, "reboot"),
-    File(str(_LAYOUT.installation_lock), "lock of the only installation or removal", INSTALLER, "reboot"),
-    File(str(_SERVER.address), "address of machine-server while it serves", SERVER_, "reboot"),
-    File(str(_SERVER.event), "written after each start and end of machine-server", "its unit", "reboot"),
-    File(str(_SERVER.allowed), "exists once machine-server may be started after the boot", AGENT_, "reboot"),
-    File(str(RESTART_PAUSE), "pause before the next restart of machine-server, after more than one crash", AGENT_,
+    OwnFile("/opt/machine/etc/force_provisioning_mode", "starts the hotspot, and is deleted", "person"),
+    OwnFile("/opt/machine/etc/allow_new_credentials", "allows credentials of another cloud once",
+         "person, machine-agent", "when they were stored"),
+    OwnFile("/run/machine-agent/wifi/*", "control sockets of wpa_supplicant; only root can enter", AGENT_, "reboot"),
+    OwnFile(f"{_STATE}/chosen-versions.json", "versions that were chosen by `machine agent update`", AGENT_),
+    OwnFile(f"{_STATE}/{SERVER}.exits", "last unexpected ends of machine-server", AGENT_),
+    OwnFile(str(_SERVER.environment), "variables of machine-server, with secrets", AGENT_),
+    OwnFile(str(_SERVER.disabled), "exists while `disable_viam_server` is set", AGENT_, "setting"),
+    OwnFile(str(_SERVER.waits), "exists while `wait_for_update_check` is set", AGENT_, "setting"),
+    OwnFile(str(_LAYOUT.reserve), "1 MiB that is deleted when the disk is full, for a roll-back", AGENT_),
+    OwnFile(f"{_STATE}/installed-files.json", "manifest of the files outside of this folder", INSTALLER),
+    OwnFile(f"{_STATE}/{state.MANIFEST}", "manifest of the files of the system configuration", AGENT_),
+    OwnFile(f"{_STATE}/{state.RECORD}", "what the system configuration has changed, to undo it", AGENT_),
+    OwnFile(f"{_STATE}/units-enabled", "exists once the units were enabled", INSTALLER),
+    OwnFile(f"{_LAYOUT.downloads}/*", "files that are downloaded, or wait to be staged", AGENT_, "end of the update"),
+    OwnFile(f"{_LAYOUT.queue}/*", "log entries that are not uploaded yet", AGENT_, "upload"),
+    OwnFile(f"{_LAYOUT.trust}/*", "pinned root and verified metadata of signed releases",
+         "installation, machine-agent"),
+    OwnFile(f"{_LAYOUT.home}/*", "data of machine-server: cached configuration, modules, captured data", SERVER_),
+    OwnFile(str(_LAYOUT.console), "control socket; only root can connect", AGENT_, "reboot"),
+    OwnFile(f"{_LAYOUT.leases}/*", "leases that hold off maintenance", "programs, machine-agent", "expiry, reboot"),
+    OwnFile(str(_LAYOUT.network_runtime), "interfaces that were taken over from other programs, and addresses that "
+         "were added", AGENT_, "reboot"),
+    OwnFile(str(_LAYOUT.lock), "lock of the only agent, and its process id", AGENT_, "reboot"),
+    OwnFile(str(_LAYOUT.installation_lock), "lock of the only installation or removal", INSTALLER, "reboot"),
+    OwnFile(str(_SERVER.address), "address of machine-server while it serves", SERVER_, "reboot"),
+    OwnFile(str(_SERVER.event), "written after each start and end of machine-server", "its unit", "reboot"),
+    OwnFile(str(_SERVER.allowed), "exists once machine-server may be started after the boot", AGENT_, "reboot"),
+    OwnFile(str(RESTART_PAUSE), "pause before the next restart of machine-server, after more than one crash", AGENT_,
          "10 minutes without a crash, stop, uninstall, reboot"),
-    File(f"{_RUN}/apt.log", "output of package installations", AGENT_, "reboot"),
+    OwnFile(f"{_RUN}/apt.log", "output of package installations", AGENT_, "reboot"),
 )  # fmt: skip
 """Files and folders. In `--dev-mode`, those of `/run/machine` are in `run` of the root, and there are no units."""
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 import structlog
 import trio
 
-from agent.actions.permission import Maintenance
-from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report, waits
+from agent.actions.permission import AgentMaintenance
+from agent.control.report import ExitReport, ProblemReport, ProgramReport, WaitReport, program_report, waits
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.leases.leases import Leases
@@ -25,7 +25,7 @@ from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import files_of, server_environment
 from agent.supervise.watchdog import Watchdog
-from agent.update.record import Record
+from agent.update.record import UpdateRecord
 from agent.update.steps import release_to_start
 from nursery_graph import Node
 from schema import MachineError
@@ -53,7 +53,7 @@ class ProgramUpdates(Protocol):
     loaded: trio.Event
     """Set once the records are loaded."""
 
-    def record(self, name: str) -> Record | None:
+    def record(self, name: str) -> UpdateRecord | None:
         """Return the record of a program; None if it is not installed."""
         ...
 
@@ -61,7 +61,7 @@ class ProgramUpdates(Protocol):
         """Wait until the first answer of the cloud has led to the start of another release, or to none."""
         ...
 
-    def waiting(self, name: str) -> tuple[Waiting, ...]:
+    def waiting(self, name: str) -> tuple[WaitReport, ...]:
         """Return what the update of a program waits for."""
         ...
 
@@ -96,12 +96,12 @@ class ManagedServer:
         else:
             self.supervisor = with_child(layout, credentials, worker)
         self.leases = Leases(layout.leases, self._run_blocking)
-        self.maintenance = Maintenance(self._refusal, self.leases, self._run_blocking)
+        self.maintenance = AgentMaintenance(self._refusal, self.leases, self._run_blocking)
         self._updates: ProgramUpdates | None = None
-        self._problems: dict[str, Problem] = {}  # by what has failed
+        self._problems: dict[str, ProblemReport] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
         self._changed = ChangeSignal()  # the problems, or what a restart waits for
-        self._restart_waits: tuple[Waiting, ...] = ()
+        self._restart_waits: tuple[WaitReport, ...] = ()
 
     def nodes(
         self, settings: SettingsState, asked: trio.Event, watchdog: Watchdog, updates: ProgramUpdates
@@ -141,7 +141,7 @@ class ManagedServer:
                     await updates.first_update(SERVER)
         if updates.loaded.is_set() and updates.record(SERVER) is None:
             remedy = "install it, or try it with `machine-agent --dev-mode`"
-            self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))
+            self._note("start", ProblemReport(SERVER, f"{SERVER} is not installed", remedy))
         else:
             while not await self._done("start", self._start):  # noqa: ASYNC110 - a pause between attempts
                 await trio.sleep(RETRY)
@@ -157,16 +157,16 @@ class ManagedServer:
             running=state.process is not None,
             since=time.time() - self.uptime if self.uptime is not None else 0.0,
             serving=state.answering,
-            exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
-            restart=Waiting(state.restart_needed, self._restart_since()) if state.restart_needed else None,
+            exits=[ExitReport(end.time, end.reason, end.ran) for end in state.exits],
+            restart=WaitReport(state.restart_needed, self._restart_since()) if state.restart_needed else None,
             restart_waiting_for=self._restart_waits if state.restart_needed else (),
         )
 
-    def _record(self) -> Record | None:
+    def _record(self) -> UpdateRecord | None:
         return self._updates.record(SERVER) if self._updates is not None else None
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps machine-server from running as it should."""
         return (*self._problems.values(), *self.maintenance.problems)
 
@@ -240,15 +240,15 @@ class ManagedServer:
         try:
             await action()
         except MachineError as error:
-            self._note(what, Problem(SERVER, error.message, error.remedy))
+            self._note(what, ProblemReport(SERVER, error.message, error.remedy))
             return False
         except OSError as error:
-            self._note(what, Problem(SERVER, str(error), f"check the disk below {self._layout.root}"))
+            self._note(what, ProblemReport(SERVER, str(error), f"check the disk below {self._layout.root}"))
             return False
         self._note(what, None)
         return True
 
-    def _note(self, what: str, problem: Problem | None) -> None:
+    def _note(self, what: str, problem: ProblemReport | None) -> None:
         if self._problems.get(what) == problem:
             return
         if problem is None:

@@ -12,17 +12,17 @@ from typing import Final
 import structlog
 import trio
 
-from agent.actions.catalog import Releases
+from agent.actions.catalog import ReleaseCatalog
 from agent.actions.clock import Clock
 from agent.actions.driver import Driver
-from agent.actions.offers import Offers, not_updated
+from agent.actions.offers import ReleaseOffers, not_updated
 from agent.actions.own import OwnProgram
-from agent.actions.program import Permission, Program
+from agent.actions.program import RestartPermission, UpdatedProgram
 from agent.actions.server import ServerProgram
 from agent.actions.steps import Actions
 from agent.control.fetch import Fetched
-from agent.control.report import Problem, Waiting, problems_of
-from agent.hooks.run import Hooks
+from agent.control.report import ProblemReport, WaitReport, problems_of
+from agent.hooks.run import HookRunner
 from agent.launch.links import install_launcher
 from agent.layout import AGENT, SERVER, Layout
 from agent.parts import part
@@ -32,7 +32,7 @@ from agent.releases.verifier import in_process
 from agent.releases.web import Web
 from agent.server import LEASES, SERVER_SETTINGS, SUPERVISION, UPDATES
 from agent.supervise.supervisor import Supervisor
-from agent.update.record import Record, Step
+from agent.update.record import UpdateRecord, UpdateStep
 from agent.update.steps import release_to_start
 from agent.update.table import PREPARING
 from nursery_graph import Node
@@ -45,7 +45,7 @@ RELEASE: Final = "MACHINE_RELEASE"
 """Variable in which the launcher names the release that it has started."""
 SPEED: Final = "MACHINE_AGENT_CLOCK_SPEED"
 """Variable that lets the times of updates pass faster, for tests. In a service, only root can set it."""
-_STARTED: Final = frozenset({Step.TRIAL, Step.ROLL_BACK, Step.RECOVER})
+_STARTED: Final = frozenset({UpdateStep.TRIAL, UpdateStep.ROLL_BACK, UpdateStep.RECOVER})
 """Steps in which the update decides which release is started."""
 
 _log = structlog.get_logger("agent.update")
@@ -63,7 +63,7 @@ class Updates:
         layout: Layout,
         address: CloudAddress,
         supervisor: Supervisor,
-        permission: Permission,
+        permission: RestartPermission,
         worker: Worker,
         *,
         offline: Callable[[], str],
@@ -75,9 +75,11 @@ class Updates:
         self._layout, self._worker, self._refresh = layout, worker, refresh
         web = Web(address, worker)
         trust = Trust(layout.trust, self._files, in_process)
-        releases = self._releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
-        self._hooks = Hooks(layout.hooks, worker.run)
-        programs: dict[str, Program] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}
+        releases = self._releases = ReleaseCatalog(
+            trust, Transport(web, address.part), web, self._files, layout.downloads
+        )
+        self._hooks = HookRunner(layout.hooks, worker.run)
+        programs: dict[str, UpdatedProgram] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}
         if end is not None:
             programs[AGENT] = OwnProgram(os.environ.get(RELEASE, ""), offline, end)
         self.drivers: Mapping[str, Driver] = {
@@ -95,7 +97,7 @@ class Updates:
         }
         self.loaded = trio.Event()
         """Set once the records of the programs are loaded."""
-        self.offers = Offers(
+        self.offers = ReleaseOffers(
             self.drivers,
             releases,
             layout.state / "chosen-versions.json",
@@ -140,7 +142,7 @@ class Updates:
                 progress = record.progress if record is not None else None
                 if progress is None or progress.pausing or progress.step in _STARTED:
                     return
-                if progress.step is Step.WAIT and driver.waiting:
+                if progress.step is UpdateStep.WAIT and driver.waiting:
                     return
 
     def driver(self, name: str) -> Driver:
@@ -149,7 +151,7 @@ class Updates:
             raise not_updated(name)
         return self.drivers[name]
 
-    def record(self, name: str) -> Record | None:
+    def record(self, name: str) -> UpdateRecord | None:
         """Return the record of a program; None if it is not installed, or not updated by this agent."""
         driver = self.drivers.get(name)
         return driver.record if driver is not None else None
@@ -163,9 +165,9 @@ class Updates:
         """Return whether an update has gone so far that holding off maintenance cannot stop it."""
         record = self.record(name)
         progress = record.progress if record is not None else None
-        return progress is not None and progress.step not in (*PREPARING, Step.WAIT)
+        return progress is not None and progress.step not in (*PREPARING, UpdateStep.WAIT)
 
-    def waiting(self, name: str) -> tuple[Waiting, ...]:
+    def waiting(self, name: str) -> tuple[WaitReport, ...]:
         """Return what the update of a program waits for."""
         driver = self.drivers.get(name)
         return driver.waiting if driver is not None else ()
@@ -189,9 +191,9 @@ class Updates:
         yield self.offers.changes()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps programs from being updated."""
-        stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
+        stuck = [ProblemReport(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
         return (
             *stuck,
             *problems_of((*self.offers.version_problems, *self.offers.problems.values(), *self._hooks.problems)),

@@ -60,10 +60,10 @@ def _compare(rounds: int, requests: int) -> int:
 
 def _ours(requests: int) -> tuple[float, float]:
     from netmgr.netlink.route import Kernel
-    from netmgr.netlink.socket import Requests
+    from netmgr.netlink.socket import NetlinkRequests
 
     async def measure() -> tuple[float, float]:
-        with Requests() as socket:
+        with NetlinkRequests() as socket:
             kernel = Kernel(socket)
             index = next(link.index for link in await kernel.links() if link.name == "a0")
             begin = time.perf_counter()

@@ -15,7 +15,7 @@ import structlog
 import trio
 
 from agent.actions.offers import Identified
-from agent.releases.download import Downloads
+from agent.releases.download import ReleaseDownloads
 from agent.releases.header import read_identity
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
@@ -35,7 +35,7 @@ _CHUNK: Final = 1 << 20
 _log = structlog.get_logger("agent.update")
 
 
-class Releases:
+class ReleaseCatalog:
     """Implements Catalog and Source. `worker` must be open, and not be used for other things: files are large.
 
     `folder` is for downloads of files whose hash is not known yet.
@@ -43,7 +43,7 @@ class Releases:
 
     def __init__(self, trust: Trust, transport: Transport, web: Web, worker: Worker, folder: Path) -> None:
         self._trust, self._transport, self._web, self._worker = trust, transport, web, worker
-        self._downloads = Downloads(web, worker)
+        self._downloads = ReleaseDownloads(web, worker)
         self._folder = folder
         self.trust_first_root = False
         """Whether to pin the cloud's root.json, if none is pinned: a consent of the device."""

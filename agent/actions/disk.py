@@ -19,7 +19,7 @@ from agent.launch import links
 from agent.launch.links import is_usable
 from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
-from agent.update.record import Progress, Record, Release, Slots, Step
+from agent.update.record import Release, ReleaseSlots, UpdateProgress, UpdateRecord, UpdateStep
 from schema import ErrorKind, MachineError
 from support.files import replace_file, sync_folder
 from support.foreign import erase
@@ -55,7 +55,7 @@ def download_path(layout: Layout, program: str, sha256: str) -> Path:
     return layout.downloads / f"{program}-{sha256}"
 
 
-def slots_of(record: Record) -> frozenset[str]:
+def slots_of(record: UpdateRecord) -> frozenset[str]:
     """Return the hashes of all releases whose files are needed: those in slots, and the target of an update."""
     slots = record.slots
     releases = [slots.current, slots.previous, slots.factory]
@@ -64,7 +64,7 @@ def slots_of(record: Record) -> frozenset[str]:
     return frozenset(release.sha256 for release in releases if release is not None)
 
 
-def clean(layout: Layout, record: Record, running: Collection[str] = ()) -> None:
+def clean(layout: Layout, record: UpdateRecord, running: Collection[str] = ()) -> None:
     """Delete the files of a program that are neither in a slot nor part of the update nor `running` (hashes).
 
     Raises OSError.
@@ -178,7 +178,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
     path.unlink(missing_ok=True)
 
 
-def rebuild(layout: Layout, program: str, now: float) -> Record | None:
+def rebuild(layout: Layout, program: str, now: float) -> UpdateRecord | None:
     """Return a record made from the releases that are linked, if the stored one is lost; None if there are none.
 
     A release on trial is rolled back: it may be the reason for the loss, and may still run. Quarantine and history are
@@ -196,12 +196,12 @@ def rebuild(layout: Layout, program: str, now: float) -> Record | None:
     if not described:
         return None
     others = [release for release in described[1:] if release.sha256 != described[0].sha256]
-    record = Record(program, Slots(described[0], others[0] if others else None, described[-1]))
+    record = UpdateRecord(program, ReleaseSlots(described[0], others[0] if others else None, described[-1]))
     if not launch.on_trial:
         return record
     tried = _described(layout.release(program, launch.run)) if launch.run is not None else None
     reason = "the record was lost during a trial"
-    leaving = Progress(Step.ROLL_BACK, tried or record.slots.current, now, now, now, error=reason)
+    leaving = UpdateProgress(UpdateStep.ROLL_BACK, tried or record.slots.current, now, now, now, error=reason)
     return replace_fields(record, progress=leaving)
 
 

@@ -14,10 +14,10 @@ import trio
 
 from agent.actions import disk
 from agent.actions.clock import Clock
-from agent.actions.gate import Gate
-from agent.actions.program import Facts, Hooks, Permission, Program
+from agent.actions.gate import HookGate
+from agent.actions.program import ProgramFacts, RestartPermission, UpdatedProgram, UpdateHooks
 from agent.actions.steps import Actions, StepFailedError
-from agent.control.report import Waiting, waits
+from agent.control.report import WaitReport, waits
 from agent.launch import links
 from agent.layout import Layout
 from agent.update import store
@@ -25,17 +25,17 @@ from agent.update.events import (
     DeadlinePassed,
     Event,
     Failed,
-    Held,
-    Observed,
+    HoldRequested,
     Offered,
+    ProgramObserved,
     Resumed,
     RollBackRequested,
     Started,
     Succeeded,
     WindowOpened,
 )
-from agent.update.record import Offer, Outcome, Record, Release, Step
-from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, pause, subject
+from agent.update.record import Release, ReleaseOffer, UpdateOutcome, UpdateRecord, UpdateStep
+from agent.update.steps import MAX_HOLD, Action, UpdateDecision, advance, is_held, pause, subject
 from schema import ErrorKind, MachineError
 from support import ChangeSignal
 
@@ -50,7 +50,7 @@ JITTER: Final = 0.1
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_REASON: Final = "the disk became full during its trial"
-_WATCHED: Final = frozenset({Step.TRIAL, Step.RECOVER})
+_WATCHED: Final = frozenset({UpdateStep.TRIAL, UpdateStep.RECOVER})
 _log = structlog.get_logger("agent.update")
 
 
@@ -75,17 +75,17 @@ class Driver:
         self,
         name: str,
         layout: Layout,
-        program: Program,
+        program: UpdatedProgram,
         actions: Actions,
-        permission: Permission,
-        hooks: Hooks,
+        permission: RestartPermission,
+        hooks: UpdateHooks,
         run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
         *,
         clock: Clock | None = None,
     ) -> None:
-        self.record: Record | None = None
+        self.record: UpdateRecord | None = None
         """The stored record; None until `run` has loaded it, and if the program is not installed."""
-        self.waiting: tuple[Waiting, ...] = ()
+        self.waiting: tuple[WaitReport, ...] = ()
         """What the step WAIT waits for."""
         self.problem = ""
         """Why the record cannot be loaded or stored, or files cannot be deleted; or empty."""
@@ -94,7 +94,7 @@ class Driver:
         self._permission, self._hooks = permission, hooks
         self._run_blocking = run_blocking
         self._clock = clock or Clock()
-        self._gate = Gate(name, permission, hooks, self._clock)
+        self._gate = HookGate(name, permission, hooks, self._clock)
         self._send, self._receive = trio.open_memory_channel[_Posted](0)
         self._changed = ChangeSignal()
         self._runs = False
@@ -131,7 +131,7 @@ class Driver:
         finally:
             self._runs = False
 
-    def changes(self) -> AsyncGenerator[Record | None, None]:
+    def changes(self) -> AsyncGenerator[UpdateRecord | None, None]:
         """Yield the record now and after each change of it, of `waiting` or of `problem`.
 
         A slow reader misses intermediate ones.
@@ -140,7 +140,7 @@ class Driver:
 
     # ---- requests; each returns when the decision is stored, or raises MachineError
 
-    async def offer(self, offer: Offer | None, *, now: bool = False) -> None:
+    async def offer(self, offer: ReleaseOffer | None, *, now: bool = False) -> None:
         """Offer a release, or none; with `now`, do not wait for the maintenance window. May be repeated."""
         if offer is not None and now:
             self._requested = offer.release.sha256
@@ -154,7 +154,7 @@ class Driver:
         before = self.record
         await self._post(RollBackRequested(), may_fail=True)
         if before is not None and self.record == before:
-            back = before.progress is not None and before.progress.step in (Step.ROLL_BACK, Step.RECOVER)
+            back = before.progress is not None and before.progress.step in (UpdateStep.ROLL_BACK, UpdateStep.RECOVER)
             raise MachineError(
                 f"{self._name} goes back already" if back else f"there is no older release of {self._name} on the disk",
                 kind=ErrorKind.PRECONDITION,
@@ -171,11 +171,11 @@ class Driver:
         if not math.isfinite(until) or until > self._clock.now() + MAX_HOLD:
             remedy = f"hold for at most {MAX_HOLD / 86400:g} days"
             raise MachineError("the hold would be too long", kind=ErrorKind.INVALID, remedy=remedy)
-        await self._post(Held(until), may_fail=True)
+        await self._post(HoldRequested(until), may_fail=True)
 
     # ---- events
 
-    def _is_news(self, offer: Offer | None) -> bool:
+    def _is_news(self, offer: ReleaseOffer | None) -> bool:
         """Return whether an offer may change something, so that repeated ones cost nothing."""
         record = self.record
         if record is None or record.progress is not None:
@@ -233,10 +233,10 @@ class Driver:
                 if may_fail:
                     raise
                 full = error.errno in _FULL
-                if full and (progress := self.record.progress) is not None and progress.step is Step.TRIAL:
+                if full and (progress := self.record.progress) is not None and progress.step is UpdateStep.TRIAL:
                     await self._stop_trial(progress.target)
-                    if decision.action is not Step.ROLL_BACK:
-                        event = Failed(Step.TRIAL, progress.target.sha256, _FULL_REASON, permanent=True)
+                    if decision.action is not UpdateStep.ROLL_BACK:
+                        event = Failed(UpdateStep.TRIAL, progress.target.sha256, _FULL_REASON, permanent=True)
                 if not (full and await self._free_reserve()):
                     await trio.sleep(self._clock.trio_seconds(RETRY))
         before, self.record = self.record, decision.record
@@ -244,7 +244,7 @@ class Driver:
         if before != decision.record:
             _log_progress(before, decision.record)
             self._gate.ended(before, decision.record)
-            if decision.record.progress is None or decision.record.progress.step is not Step.WAIT:
+            if decision.record.progress is None or decision.record.progress.step is not UpdateStep.WAIT:
                 self.waiting = ()
             self._notice()
         await self._act(nursery, decision)
@@ -268,7 +268,7 @@ class Driver:
             return False
         return freed
 
-    def _deadline(self, record: Record) -> float:
+    def _deadline(self, record: UpdateRecord) -> float:
         """Return when the current step must be decided about, as a time of Trio's clock."""
         if (progress := record.progress) is None:
             return math.inf
@@ -287,19 +287,19 @@ class Driver:
             self.problem = problem
             self._notice()
 
-    async def _load(self) -> Record | None:
+    async def _load(self) -> UpdateRecord | None:
         try:
             loaded = await self._run_blocking(partial(store.load, self._layout.record(self._name)))
         except MachineError as error:
             return await self._rebuild(str(error))
         if loaded.report:
             _log.warning("the copy of a record is used", program=self._name, problem=loaded.report)
-        record: Record | None = loaded.record
+        record: UpdateRecord | None = loaded.record
         return record
 
-    async def _rebuild(self, reason: str) -> Record | None:
+    async def _rebuild(self, reason: str) -> UpdateRecord | None:
         try:
-            record: Record | None = await self._run_blocking(
+            record: UpdateRecord | None = await self._run_blocking(
                 partial(disk.rebuild, self._layout, self._name, self._clock.now())
             )
         except OSError as error:
@@ -316,7 +316,7 @@ class Driver:
 
     # ---- actions
 
-    async def _act(self, nursery: trio.Nursery, decision: Decision) -> None:
+    async def _act(self, nursery: trio.Nursery, decision: UpdateDecision) -> None:
         """End the action in progress and begin that of a decision."""
         if decision.action is Action.NOTHING:
             return
@@ -330,23 +330,23 @@ class Driver:
         self._scope.cancel()
         await self._ended.wait()
 
-    async def _carry_out(self, decision: Decision, scope: trio.CancelScope, ended: trio.Event) -> None:
+    async def _carry_out(self, decision: UpdateDecision, scope: trio.CancelScope, ended: trio.Event) -> None:
         record, action = decision
         try:
             with scope:
                 if action is Action.CLEAN:
                     await self._clean()
-                elif action is Step.WAIT:
+                elif action is UpdateStep.WAIT:
                     await self._wait(record)
                 elif action in _WATCHED:
                     await self._watch(record)
                 else:
-                    assert isinstance(action, Step)
+                    assert isinstance(action, UpdateStep)
                     await self._step(action, record)
         finally:
             ended.set()
 
-    async def _step(self, step: Step, record: Record) -> None:
+    async def _step(self, step: UpdateStep, record: UpdateRecord) -> None:
         sha256 = subject(record).sha256
         event: Event = Succeeded(step, sha256)
         try:
@@ -373,7 +373,7 @@ class Driver:
 
     # ---- WAIT
 
-    async def _wait(self, record: Record) -> None:
+    async def _wait(self, record: UpdateRecord) -> None:
         """Deliver WindowOpened when maintenance is allowed, and again while that leads to nothing."""
         progress = record.progress
         assert progress is not None
@@ -421,7 +421,7 @@ class Driver:
 
     # ---- TRIAL and RECOVER
 
-    async def _watch(self, record: Record) -> None:
+    async def _watch(self, record: UpdateRecord) -> None:
         """Start the release, and deliver its starts and what is observed of it."""
         release = subject(record)
         assert record.progress is not None
@@ -465,11 +465,11 @@ class Driver:
                 return
 
 
-def _observed(facts: Facts, speed: float) -> Observed:
-    return Observed(facts.sha256, facts.up * speed, facts.served, facts.configured, facts.offline)
+def _observed(facts: ProgramFacts, speed: float) -> ProgramObserved:
+    return ProgramObserved(facts.sha256, facts.up * speed, facts.served, facts.configured, facts.offline)
 
 
-def _log_decision(before: Record, event: Event, decision: Decision) -> None:
+def _log_decision(before: UpdateRecord, event: Event, decision: UpdateDecision) -> None:
     """Log what follows from an event; the fields of the event say why."""
     old, new = before.progress, decision.record.progress
     _log.debug(
@@ -484,7 +484,7 @@ def _log_decision(before: Record, event: Event, decision: Decision) -> None:
     )
 
 
-def _log_progress(before: Record, after: Record) -> None:
+def _log_progress(before: UpdateRecord, after: UpdateRecord) -> None:
     """Log the next step, and how an update ended."""
     old, new = before.progress, after.progress
     if new is not None and (old is None or (new.step, new.target) != (old.step, old.target)):
@@ -495,7 +495,7 @@ def _log_progress(before: Record, after: Record) -> None:
         _log_outcome(after.program, after.history[-1])
 
 
-def _log_outcome(program: str, outcome: Outcome) -> None:
+def _log_outcome(program: str, outcome: UpdateOutcome) -> None:
     _log.info(
         "an update has ended", program=program, result=outcome.result.value,
         version=outcome.version_to, before=outcome.version_from, reason=outcome.reason,

@@ -14,10 +14,10 @@ import structlog
 import trio
 
 from agent.actions.driver import Driver
-from agent.releases.choose import Asked, Keep, Read, Refuse, choose, choose_file
+from agent.releases.choose import Keep, Read, Refuse, ReleaseQuestion, choose, choose_file
 from agent.releases.signed import Signed
 from agent.update.desired import DesiredVersion
-from agent.update.record import Offer, Record, Release
+from agent.update.record import Release, ReleaseOffer, UpdateRecord
 from schema import ConfigError, ErrorKind, MachineError, VersionForm, version_form
 from schema.agent import shown_url
 from support import ChangeSignal, doubled
@@ -33,6 +33,8 @@ LONGEST_PAUSE: Final = 86400.0
 HURRY: Final = 86400.0
 """Seconds for which a request not to wait for maintenance is kept while no release can be offered."""
 MAX_CHOICE: Final = 2000  # characters of a version or URL
+
+_DECISIONS: Final[Mapping[type, str]] = {ReleaseOffer: "take", Keep: "keep", Refuse: "refuse"}  # as logged
 
 _log = structlog.get_logger("agent.update")
 
@@ -60,7 +62,7 @@ class Catalog(Protocol):
         ...
 
 
-class Wish(msgspec.Struct, frozen=True):
+class ChosenVersion(msgspec.Struct, frozen=True):
     """A version or URL that a person has chosen on this device; it stays in force until the person ends it."""
 
     choice: str
@@ -86,13 +88,13 @@ class _State:
     setting: str = "stable"
     answer: DesiredVersion | None = None
     answered: bool = False  # the cloud has answered since the start
-    wish: Wish | None = None
+    wish: ChosenVersion | None = None
     explicit: bool = False  # the wish is new: it may be in quarantine
     at_once: float = 0.0  # until when, by Trio's clock, a person does not want to wait for maintenance
     sought: str = ""  # hash that the cloud named and that fresh metadata was searched for
 
 
-class Offers:
+class ReleaseOffers:
     """Finds out which release each program is to run, and offers it. `run_blocking` calls functions in a worker.
 
     Nothing is looked up while the installed release is the one that is wanted, so this costs nothing usually.
@@ -160,7 +162,7 @@ class Offers:
         """Wait until the first answer of the cloud has led to an offer for this program, or to none."""
         await self._considered[name].wait()
 
-    def wish(self, name: str) -> Wish | None:
+    def wish(self, name: str) -> ChosenVersion | None:
         """Return what a person has chosen on this device."""
         state = self._states.get(name)
         return state.wish if state is not None else None
@@ -181,7 +183,7 @@ class Offers:
         wishes = {other: entry.wish for other, entry in self._states.items() if entry.wish is not None}
         wishes.pop(name, None)
         if choice:
-            wishes[name] = Wish(choice, self._wall())
+            wishes[name] = ChosenVersion(choice, self._wall())
         try:
             await self._run_blocking(partial(replace_file, self._file, msgspec.json.encode(wishes)))
         except OSError as error:
@@ -239,18 +241,20 @@ class Offers:
         self._explain(name, state, driver.record, choice)
         self._note(name, choice.problem if isinstance(choice, Refuse) else None)
         try:
-            await driver.offer(choice if isinstance(choice, Offer) else None, now=trio.current_time() < state.at_once)
+            await driver.offer(
+                choice if isinstance(choice, ReleaseOffer) else None, now=trio.current_time() < state.at_once
+            )
         except MachineError as error:
             self._note(name, ConfigError(name, str(error)))
             return False
         state.explicit, state.at_once = False, 0.0
         return True
 
-    async def _choose(self, record: Record, state: _State) -> Offer | Keep | Refuse:
+    async def _choose(self, record: UpdateRecord, state: _State) -> ReleaseOffer | Keep | Refuse:
         answer = state.answer if state.wish is None else None
         if answer is not None and answer.sha256 == record.slots.current.sha256:
             return Keep(f"version {answer.version} is installed", installed=True)
-        asked = Asked(
+        asked = ReleaseQuestion(
             setting=state.wish.choice if state.wish is not None else state.setting,
             answer=answer,
             signed=await self._signed(state, answer),
@@ -304,19 +308,19 @@ class Offers:
         state.sought = answer.sha256
         return signed
 
-    def _explain(self, name: str, state: _State, record: Record, choice: Offer | Keep | Refuse) -> None:
+    def _explain(self, name: str, state: _State, record: UpdateRecord, choice: ReleaseOffer | Keep | Refuse) -> None:
         """Log a decision with what it was made from, and keep the reason for which nothing is offered."""
         answer = state.answer
         source = "a person" if state.wish is not None else "the cloud" if answer is not None else "the settings"
         asked = answer.version if state.wish is None and answer is not None else None
-        if isinstance(choice, Offer):
+        if isinstance(choice, ReleaseOffer):
             reason = f"version {choice.release.version} is offered"
         else:
             reason = choice.reason if isinstance(choice, Keep) else choice.problem.reason
         _log.debug(
             "decided which release to offer",
             program=name,
-            decision=type(choice).__name__.lower(),
+            decision=_DECISIONS[type(choice)],
             reason=reason,
             asked=asked or shown_url(state.wish.choice if state.wish is not None else state.setting),
             source=source,
@@ -357,13 +361,13 @@ def not_updated(name: str) -> MachineError:
     )
 
 
-def _installed_from(record: Record, url: str) -> Release | None:
+def _installed_from(record: UpdateRecord, url: str) -> Release | None:
     """Return the release from this URL, if it is current: it need not be downloaded again."""
     return record.slots.current if record.slots.current.origin == url else None
 
 
-def _load(file: Path) -> dict[str, Wish]:
+def _load(file: Path) -> dict[str, ChosenVersion]:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Wish])
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, ChosenVersion])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 import trio
 
-from agent.actions.program import Facts
+from agent.actions.program import ProgramFacts
 
 _log = structlog.get_logger("agent.update")
 
@@ -34,10 +34,10 @@ class OwnProgram:
         self._end()
         await trio.sleep_forever()
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ProgramFacts:
         """See Program. An agent that has got this far serves; a successful call proves that the cloud accepts it."""
         offline = self._offline()
-        return Facts(self._release, trio.current_time() - self._begin, True, offline == "", offline)
+        return ProgramFacts(self._release, trio.current_time() - self._begin, True, offline == "", offline)
 
     async def change(self) -> None:
         """See Program: only time changes something here."""

@@ -7,10 +7,10 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from agent.control.report import Problem, problems_of
+from agent.control.report import ProblemReport, problems_of
 from agent.layout import SERVER
 from agent.leases.leases import Leases
-from agent.maintenance.decide import Facts, Lease, Verdict, decide
+from agent.maintenance.decide import CountedLease, MaintenanceFacts, MaintenanceVerdict, decide
 from agent.maintenance.policy import policy
 from schema import ConfigError
 from schema.agent import AdvancedSettings
@@ -21,7 +21,7 @@ Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""
 
 
-class Maintenance:
+class AgentMaintenance:
     """Implements the port Permission of `agent.actions.program`. `run` calls functions in a worker thread."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Maintenance:
             self._notice()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps windows and leases from working as they were meant."""
         problems = list(self._leases.problems)
         if self._zone_problem and self._settings.maintenance_windows:
@@ -49,7 +49,7 @@ class Maintenance:
             problems.append(ConfigError("time zone", text, remedy=remedy))
         return problems_of(problems)
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
         """Return whether `program` may be stopped now; see `decide`. Asks machine-server, which takes some seconds.
 
         An update of the agent does not disturb machine-server, so its refusal does not count there. The time zone is
@@ -57,8 +57,12 @@ class Maintenance:
         """
         refuses = await self._refusal() if program == SERVER and not requested else None
         zone, self._zone_problem = await self._run(partial(device_zone, os.environ.get("TZ")))
-        leases = [Lease(held.name, held.until) for held in await self._leases.current()]  # last: it takes no time
-        facts = Facts(waiting_since=waiting_since, requested=requested, leases=leases, server_refuses=refuses)
+        leases = [
+            CountedLease(held.name, held.until) for held in await self._leases.current()
+        ]  # last: it takes no time
+        facts = MaintenanceFacts(
+            waiting_since=waiting_since, requested=requested, leases=leases, server_refuses=refuses
+        )
         return decide(self._wall(), policy(self._settings, zone), facts)
 
     def change(self) -> Callable[[], Awaitable[None]]:

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from agent.hooks.moments import Answer, Change, Moment
-from agent.maintenance.decide import Verdict
+from agent.hooks.moments import HookAnswer, HookedChange, HookMoment
+from agent.maintenance.decide import MaintenanceVerdict
 from agent.update.record import Release
 
 
-class Facts(NamedTuple):
+class ProgramFacts(NamedTuple):
     """State of a program at one moment."""
 
     sha256: str = ""  # of the release that runs; empty if the program does not run
@@ -21,7 +21,7 @@ class Facts(NamedTuple):
     offline: str = ""  # a stable word for why the machine is offline, or empty
 
 
-class Program(Protocol):
+class UpdatedProgram(Protocol):
     """Controls and observes one program. Nothing here changes links or records."""
 
     async def stop(self, reason: str) -> None:
@@ -35,7 +35,7 @@ class Program(Protocol):
         """
         ...
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ProgramFacts:
         """Return the state now. Takes at most some seconds."""
         ...
 
@@ -48,7 +48,7 @@ class Program(Protocol):
         ...
 
 
-class Source(Protocol):
+class ReleaseFiles(Protocol):
     """Where the files of releases come from."""
 
     async def check(self, release: Release) -> None:
@@ -63,7 +63,7 @@ class Source(Protocol):
         ...
 
 
-class Hooks(Protocol):
+class UpdateHooks(Protocol):
     """Programs of the device's owner, which run before and after changes."""
 
     @property
@@ -71,11 +71,11 @@ class Hooks(Protocol):
         """A number that is increased whenever hooks may have changed."""
         ...
 
-    async def before(self, moment: Moment, change: Change) -> Answer:
+    async def before(self, moment: HookMoment, change: HookedChange) -> HookAnswer:
         """Run a hook; return why what follows must wait. Takes some minutes at most."""
         ...
 
-    def after(self, moment: Moment, change: Change, result: str = "", reason: str = "") -> None:
+    def after(self, moment: HookMoment, change: HookedChange, result: str = "", reason: str = "") -> None:
         """Run a hook later. Never waits."""
         ...
 
@@ -84,10 +84,10 @@ class Hooks(Protocol):
         ...
 
 
-class Permission(Protocol):
+class RestartPermission(Protocol):
     """Decides whether a program may be stopped now."""
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
         """Return the decision now. `waiting_since` is in seconds since 1970; `requested`: a person wants it now."""
         ...
 

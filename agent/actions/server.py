@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import trio
 
-from agent.actions.program import Facts
+from agent.actions.program import ProgramFacts
 from agent.layout import Layout
 from agent.supervise.probe import restart_status
 from agent.supervise.processes import variables
-from agent.supervise.state import Process, ServerState
+from agent.supervise.state import ServerProcess, ServerState
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.units import files_of
 
@@ -48,12 +48,12 @@ class ServerProgram:
         else:
             await self._supervisor.start()
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ProgramFacts:
         """See Program."""
         state = self._last = self._supervisor.state()
         process = state.process
         if process is None:
-            return Facts(offline=self._offline())
+            return ProgramFacts(offline=self._offline())
         now = trio.current_time()
         if self._seen[0] != process.pid:
             self._seen = (process.pid, now)
@@ -63,9 +63,9 @@ class ServerProgram:
                 status = await restart_status(self._address, process.pid, self._run)
                 configured = status is not None and status.configured
         up = now - self._seen[1]
-        return Facts(await self._release(process), up, state.answering, configured, self._offline())
+        return ProgramFacts(await self._release(process), up, state.answering, configured, self._offline())
 
-    async def _release(self, process: Process) -> str:
+    async def _release(self, process: ServerProcess) -> str:
         """Return the release of a process; empty while the launcher has not replaced itself by the program."""
         if process.release:
             return process.release

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from agent.actions import disk
-from agent.actions.program import Program, Source
+from agent.actions.program import ReleaseFiles, UpdatedProgram
 from agent.launch import links
 from agent.layout import Layout
-from agent.update.record import Record, Release, Step
+from agent.update.record import Release, UpdateRecord, UpdateStep
 from agent.update.steps import fallback, subject
 from schema import ErrorKind, MachineError
 from uplink.releases import normal_platform
@@ -34,8 +34,8 @@ class Actions:
     def __init__(
         self,
         layout: Layout,
-        program: Program,
-        source: Source,
+        program: UpdatedProgram,
+        source: ReleaseFiles,
         run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
         *,
         platform: str,
@@ -45,21 +45,23 @@ class Actions:
         self._platform, self._unpack = normal_platform(platform), unpack
         self._wrong: Counter[str] = Counter()  # downloads with wrong content, by hash
 
-    async def carry_out(self, step: Step, record: Record) -> None:
+    async def carry_out(self, step: UpdateStep, record: UpdateRecord) -> None:
         """Carry out a step of TABLE. Raises StepFailedError."""
         try:
             await _ACTIONS[step](self, record, subject(record))
         except MachineError as error:
-            permanent = error.kind is ErrorKind.INVALID and step is not Step.DOWNLOAD
-            if isinstance(error, disk.WrongContentError) or (step is Step.DOWNLOAD and error.kind is ErrorKind.INVALID):
+            permanent = error.kind is ErrorKind.INVALID and step is not UpdateStep.DOWNLOAD
+            if isinstance(error, disk.WrongContentError) or (
+                step is UpdateStep.DOWNLOAD and error.kind is ErrorKind.INVALID
+            ):
                 permanent = self._is_wrong_again(subject(record))
-            if error.kind is ErrorKind.NOT_FOUND and step is Step.RESOLVE:
+            if error.kind is ErrorKind.NOT_FOUND and step is UpdateStep.RESOLVE:
                 permanent = True
             raise StepFailedError(str(error), permanent=permanent) from None
         except OSError as error:
             raise StepFailedError(f"{error.filename or self._layout.root}: {error.strerror or error}") from None
 
-    async def clean(self, record: Record) -> None:
+    async def clean(self, record: UpdateRecord) -> None:
         """End an update: link the current release without a trial, and delete what is no longer needed.
 
         If the launcher has started an older release before the end of the trial was linked, restart the program. Does
@@ -77,13 +79,13 @@ class Actions:
         self._wrong[release.sha256] += 1
         return self._wrong[release.sha256] >= MAX_WRONG
 
-    def _end_trial(self, record: Record) -> None:
+    def _end_trial(self, record: UpdateRecord) -> None:
         """Link the current release without a trial, if a roll-back that this update follows has left it on trial."""
         layout, program = self._layout, record.program
         if links.read(layout, program).on_trial and links.is_usable(layout, program, record.slots.current.sha256):
             self._settle(record)
 
-    def _settle(self, record: Record) -> bool:
+    def _settle(self, record: UpdateRecord) -> bool:
         """Link the current release without a trial; return whether the launcher has started the one below it."""
         fell_back = links.read(self._layout, record.program).fell_back
         slots, back = record.slots, fallback(record)
@@ -98,7 +100,7 @@ class Actions:
 
     # ---- the steps
 
-    async def _resolve(self, record: Record, release: Release) -> None:
+    async def _resolve(self, record: UpdateRecord, release: Release) -> None:
         if normal_platform(release.platform) != self._platform:
             raise MachineError(
                 f"version {release.version} is built for {release.platform}, and this device is {self._platform}",
@@ -111,29 +113,29 @@ class Actions:
         await self._source.check(release)
         await self._run(partial(disk.check_space, self._layout, record.program, release))
 
-    async def _download(self, record: Record, release: Release) -> None:
+    async def _download(self, record: UpdateRecord, release: Release) -> None:
         layout, program = self._layout, record.program
         if await self._run(partial(disk.is_complete, layout, program, release)):
             return
         await self._run(partial(disk.check_space, layout, program, release))
         await self._source.download(release, disk.download_path(layout, program, release.sha256))
 
-    async def _verify(self, record: Record, release: Release) -> None:
+    async def _verify(self, record: UpdateRecord, release: Release) -> None:
         await self._run(partial(disk.verify, self._layout, record.program, release))
 
-    async def _stage(self, record: Record, release: Release) -> None:
+    async def _stage(self, record: UpdateRecord, release: Release) -> None:
         await self._run(partial(disk.stage, self._layout, record.program, release, self._unpack))
         await self._run(partial(disk.reserve_space, self._layout))
 
-    async def _switch(self, record: Record, release: Release) -> None:
+    async def _switch(self, record: UpdateRecord, release: Release) -> None:
         await self._program.stop(f"it is updated to version {release.version}")
         await self._point(record, release, back=record.slots.current)
 
-    async def _roll_back(self, record: Record, release: Release) -> None:
+    async def _roll_back(self, record: UpdateRecord, release: Release) -> None:
         await self._program.stop(f"it goes back to version {release.version}")
         await self._point(record, release, back=fallback(record))
 
-    async def _point(self, record: Record, release: Release, *, back: Release | None) -> None:
+    async def _point(self, record: UpdateRecord, release: Release, *, back: Release | None) -> None:
         """Link a release whose starts are counted; PRECONDITION is a permanent failure: its files are damaged."""
         try:
             await self._run(
@@ -146,11 +148,11 @@ class Actions:
             raise StepFailedError(str(error), permanent=True) from None
 
 
-_ACTIONS: Final[Mapping[Step, Callable[[Actions, Record, Release], Awaitable[None]]]] = {
-    Step.RESOLVE: Actions._resolve,
-    Step.DOWNLOAD: Actions._download,
-    Step.VERIFY: Actions._verify,
-    Step.STAGE: Actions._stage,
-    Step.SWITCH: Actions._switch,
-    Step.ROLL_BACK: Actions._roll_back,
+_ACTIONS: Final[Mapping[UpdateStep, Callable[[Actions, UpdateRecord, Release], Awaitable[None]]]] = {
+    UpdateStep.RESOLVE: Actions._resolve,
+    UpdateStep.DOWNLOAD: Actions._download,
+    UpdateStep.VERIFY: Actions._verify,
+    UpdateStep.STAGE: Actions._stage,
+    UpdateStep.SWITCH: Actions._switch,
+    UpdateStep.ROLL_BACK: Actions._roll_back,
 }

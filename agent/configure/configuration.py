@@ -17,16 +17,16 @@ import structlog
 import trio
 
 from agent.configure.forwarding import KILL_TIME, LAST_SAVE_LIMIT, Forwarder, Upload
-from agent.configure.managed import ManagedUpgrades, Permission
+from agent.configure.managed import ManagedUpgrades, UpgradePermission
 from agent.configure.system_parts import JournalLimits, SystemPart, UnattendedUpgrades, problem_of
-from agent.control.report import Problem, SystemReport
+from agent.control.report import ProblemReport, SystemReport
 from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.parts import at_once, part
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import Programs, SystemPrograms
-from agent.system.store import Store
+from agent.system.store import SystemStore
 from nursery_graph import Node, Restart
 from schema import MachineError
 from schema.agent import Settings, SystemConfiguration
@@ -52,7 +52,7 @@ class SystemConfigurator:
         self,
         layout: Layout,
         settings: SettingsState,
-        permission: Permission,
+        permission: UpgradePermission,
         upload: Upload,
         *,
         enabled: bool,
@@ -62,7 +62,7 @@ class SystemConfigurator:
     ) -> None:
         self._settings, self._enabled, self._root = settings, enabled, root
         self._worker = worker or Worker("system configuration")
-        self._store = Store(layout, self._worker.run, root)
+        self._store = SystemStore(layout, self._worker.run, root)
         programs = programs or SystemPrograms(layout.run / "apt.log", self._worker)
         apt = Apt(programs, self._worker.run, layout.run, root)
         self._managed = ManagedUpgrades(
@@ -74,7 +74,7 @@ class SystemConfigurator:
             self._managed,
         )
         self._forwarder = Forwarder(layout.journal_queue, settings, self._forwarded, programs, self._worker, upload)
-        self._failures: dict[SystemPart, Problem] = {}
+        self._failures: dict[SystemPart, ProblemReport] = {}
         self._changed = ChangeSignal()
         self._applied = ChangeSignal()
 
@@ -102,7 +102,7 @@ class SystemConfigurator:
         return self._applied.values(lambda: None)
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps the system from being configured as the settings say."""
         if not self._enabled:
             return _NOT_CONFIGURED if _desired(self._settings.current) not in (None, SystemConfiguration()) else ()
@@ -146,7 +146,7 @@ class SystemConfigurator:
                 await changed.wait()
                 failures = 0
 
-    def _note(self, part: SystemPart, problem: Problem) -> None:
+    def _note(self, part: SystemPart, problem: ProblemReport) -> None:
         if self._failures.get(part) != problem:
             _log.error("the system cannot be configured", setting=problem.path, problem=problem.message,
                        remedy=problem.remedy)  # fmt: skip
@@ -166,7 +166,7 @@ def _desired(settings: Settings) -> SystemConfiguration | None:
 
 
 _NOT_CONFIGURED: Final = (
-    Problem(
+    ProblemReport(
         SECTION,
         "the operating system is not configured: machine-agent must run as root under systemd, without --dev-mode",
         "install it with `machine-agent --install`",

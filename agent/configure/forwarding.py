@@ -20,15 +20,15 @@ import msgspec
 import structlog
 import trio
 
-from agent.control.report import Problem
+from agent.control.report import ProblemReport
 from agent.control.settings import SettingsState
 from agent.layout import AGENT, SERVER
 from agent.system.journal import (
     LAST_ENTRY,
     SETTING,
     EntryLimit,
-    Filter,
-    Lines,
+    JournalFilter,
+    JournalLines,
     Position,
     follow_command,
     parse_entry,
@@ -81,16 +81,16 @@ class Forwarder:
     ) -> None:
         self._folder, self._settings, self._setting = folder, settings, setting
         self._programs, self._worker, self._upload = programs, worker, upload
-        self._filter = Filter()
-        self._failure: Problem | None = None
-        self._filter_problems: tuple[Problem, ...] = ()
+        self._filter = JournalFilter()
+        self._failure: ProblemReport | None = None
+        self._filter_problems: tuple[ProblemReport, ...] = ()
         self._position: Position | None = None
         self._by_time = False  # because journald does not know the cursor
         self._moved = ChangeSignal()
         self._limit = EntryLimit()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps entries from being forwarded."""
         return (*self._filter_problems, *((self._failure,) if self._failure is not None else ()))
 
@@ -100,7 +100,9 @@ class Forwarder:
             running: tuple[trio.CancelScope, trio.Event] | None = None
             async for _ in changes:
                 self._filter, problems = parse_filter(self._setting(), OWN)
-                self._filter_problems = tuple(Problem(error.path, error.reason, error.remedy) for error in problems)
+                self._filter_problems = tuple(
+                    ProblemReport(error.path, error.reason, error.remedy) for error in problems
+                )
                 if self._filter.is_active:
                     running = running or await nursery.start(self._run_while_active)
                     continue
@@ -219,7 +221,7 @@ class Forwarder:
         return message or f"journalctl ended with status {status}"
 
     async def _take(self, pipe: trio.abc.ReceiveStream, sink: OutboxSink) -> None:
-        lines = Lines(LONGEST_LINE)
+        lines = JournalLines(LONGEST_LINE)
         while True:
             pause = REPORT_DELAY if self._limit.dropped or self._failure is not None else math.inf
             with trio.move_on_after(pause) as quiet:
@@ -258,7 +260,7 @@ class Forwarder:
             _log.error("entries of the journal cannot be queued", reason=notice.message)
 
     def _note(self, message: str, remedy: str) -> None:
-        problem = Problem(SETTING, message, remedy)
+        problem = ProblemReport(SETTING, message, remedy)
         if self._failure != problem:
             _log.error("the journal cannot be forwarded", problem=message, remedy=remedy)
         self._failure = problem

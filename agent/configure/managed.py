@@ -12,13 +12,13 @@ import msgspec
 import structlog
 
 from agent.configure.system_parts import MANAGED
-from agent.control.report import Problem, Waiting
+from agent.control.report import ProblemReport, WaitReport
 from agent.layout import SERVER
-from agent.maintenance.decide import Verdict
+from agent.maintenance.decide import MaintenanceVerdict
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease
 from agent.system.programs import Programs, checked
-from agent.system.store import Store
+from agent.system.store import SystemStore
 from agent.system.upgrades import DISTRIBUTIONS, SETTING
 from schema import ErrorKind, MachineError
 from schema.agent import SystemConfiguration
@@ -35,10 +35,10 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _log = structlog.get_logger("agent.system")
 
 
-class Permission(Protocol):
+class UpgradePermission(Protocol):
     """Decides whether the machine may be disturbed now: see `agent.actions.permission.Maintenance`."""
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
         """Return whether a program may be stopped now."""
         ...
 
@@ -54,20 +54,20 @@ class ManagedUpgrades:
 
     def __init__(
         self,
-        store: Store,
+        store: SystemStore,
         programs: Programs,
         apt: Apt,
         system: Callable[[], Awaitable[OsRelease]],
-        permission: Permission,
+        permission: UpgradePermission,
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         *,
         root: Path = Path("/"),
         now: Callable[[], float] = time.time,
         boot: Callable[[], str] = BOOT_ID.read_text,
     ) -> None:
-        self.waiting: Waiting | None = None
+        self.waiting: WaitReport | None = None
         """What an upgrade or a reboot waits for."""
-        self.problems: tuple[Problem, ...] = ()
+        self.problems: tuple[ProblemReport, ...] = ()
         self._store, self._programs, self._apt, self._system = store, programs, apt, system
         self._permission, self._run, self._now, self._boot = permission, run, now, boot
         self._required = root / REBOOT_REQUIRED
@@ -106,7 +106,7 @@ class ManagedUpgrades:
         verdict = await self._permission.may_restart(SERVER, since, requested=False)
         if not verdict.allowed:
             if self.waiting is None:
-                self.waiting = Waiting(f"{name}: {verdict.reason}", since)
+                self.waiting = WaitReport(f"{name}: {verdict.reason}", since)
             _log.debug("maintenance is not allowed", action=name, reason=verdict.reason)
             return ASK_AGAIN if verdict.until is None else min(max(verdict.until - self._now(), 1.0), ASK_AGAIN)
         await action()
@@ -134,7 +134,7 @@ class ManagedUpgrades:
         if written == record.reboot_file and boot != record.reboot_boot:
             # It must not reboot again and again: usually the file is in memory, and a reboot removes it.
             self.problems = (
-                Problem(
+                ProblemReport(
                     SETTING,
                     f"/{REBOOT_REQUIRED} still exists after the machine was rebooted for it",
                     "remove the file; it should be in a file system in memory",

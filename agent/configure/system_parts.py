@@ -7,14 +7,14 @@ from typing import Final, Protocol
 
 import structlog
 
-from agent.control.report import Problem
+from agent.control.report import ProblemReport
 from agent.system import journald
 from agent.system.apt import Apt
 from agent.system.managed_files import FilePlan, sha256
 from agent.system.os_release import OsRelease
 from agent.system.programs import Programs, checked
 from agent.system.state import FLUSH_JOURNAL, RESTART_JOURNALD, switch_timer
-from agent.system.store import JOURNAL, UPGRADES, Store
+from agent.system.store import JOURNAL, UPGRADES, SystemStore
 from agent.system.upgrades import SETTING, UpgradePlan, UpgradeType, plan_upgrades
 from schema import ConfigError, MachineError
 from schema.agent import SystemConfiguration
@@ -43,7 +43,7 @@ class SystemPart(Protocol):
         ...
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What is wrong although `apply` has succeeded."""
         ...
 
@@ -53,9 +53,9 @@ class JournalLimits:
 
     name = "journal"
     setting = JOURNAL_SETTING
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ProblemReport, ...] = ()
 
-    def __init__(self, store: Store, programs: Programs) -> None:
+    def __init__(self, store: SystemStore, programs: Programs) -> None:
         self._store, self._programs = store, programs
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
@@ -87,13 +87,15 @@ class UnattendedUpgrades:
     name = "unattended upgrades"
     setting = SETTING
 
-    def __init__(self, store: Store, programs: Programs, apt: Apt, system: Callable[[], Awaitable[OsRelease]]) -> None:
+    def __init__(
+        self, store: SystemStore, programs: Programs, apt: Apt, system: Callable[[], Awaitable[OsRelease]]
+    ) -> None:
         self._store, self._programs, self._apt, self._system = store, programs, apt, system
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """See SystemPart: repositories that are not upgraded."""
-        return tuple(Problem(*words) for words in self._store.record.upgrade_problems)
+        return tuple(ProblemReport(*words) for words in self._store.record.upgrade_problems)
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
         """See SystemPart. The repositories are read when upgrades are enabled, not at each start."""
@@ -155,13 +157,13 @@ class UnattendedUpgrades:
         checked(command, await self._programs.run(command), f"run `{' '.join(command)}`, or `systemctl unmask {timer}`")
 
 
-def problem_of(error: MachineError | OSError, setting: str) -> Problem:
+def problem_of(error: MachineError | OSError, setting: str) -> ProblemReport:
     """Return a failure for the report."""
     if isinstance(error, ConfigError):
-        return Problem(error.path, error.reason, error.remedy)
+        return ProblemReport(error.path, error.reason, error.remedy)
     if isinstance(error, MachineError):
-        return Problem(setting, error.message, error.remedy)
-    return Problem(setting, str(error), "check the disk of the machine")
+        return ProblemReport(setting, error.message, error.remedy)
+    return ProblemReport(setting, str(error), "check the disk of the machine")
 
 
 def _raise(plan: FilePlan) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from agent.console.protocol import MAX_LINE, Request, decode_reply, encode, raised
+from agent.console.protocol import MAX_LINE, ConsoleRequest, decode_reply, encode, raised
 from schema import ErrorKind, MachineError
 
 
@@ -41,7 +41,7 @@ async def request(path: Path, command: str, **arguments: Any) -> AsyncGenerator[
     async with opened(path) as stream:
         buffer = bytearray()
         try:
-            await stream.send_all(encode(Request(command, arguments)))
+            await stream.send_all(encode(ConsoleRequest(command, arguments)))
             while part := await stream.receive_some(65536):
                 buffer += part
                 while b"\n" in buffer:

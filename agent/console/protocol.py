@@ -13,7 +13,7 @@ MAX_LINE: Final = 256 * 1024
 """Bytes of a request or reply, with the line feed. A report has at most 64 KiB."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class ConsoleRequest(msgspec.Struct, frozen=True):
     """A command with its arguments."""
 
     command: str
@@ -30,7 +30,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     end: bool = False
 
 
-def encode(message: Request | Reply) -> bytes:
+def encode(message: ConsoleRequest | Reply) -> bytes:
     """Return a message as a line. EXHAUSTED if it is longer than MAX_LINE."""
     line = msgspec.json.encode(message) + b"\n"
     if len(line) > MAX_LINE:
@@ -38,10 +38,10 @@ def encode(message: Request | Reply) -> bytes:
     return line
 
 
-def decode_request(line: bytes) -> Request:
+def decode_request(line: bytes) -> ConsoleRequest:
     """Return the request in a line; INVALID if it has none."""
     try:
-        return msgspec.json.decode(line, type=Request)
+        return msgspec.json.decode(line, type=ConsoleRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MachineError(
             f"the request is not valid: {error}",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.update.record import Outcome, Quarantined, Record, Step
+from agent.update.record import QuarantinedRelease, UpdateOutcome, UpdateRecord, UpdateStep
 from agent.update.steps import release_to_start
 from schema import ConfigError
 
@@ -32,20 +32,20 @@ _MAX_WORD: Final = 300  # characters of any other text; the cloud refuses longer
 _WORDS: Final = frozenset({"version", "previous", "target", "version_from", "version_to", "offline"})
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitReport(msgspec.Struct, frozen=True):
     """Something that an update or restart waits for."""
 
     reason: str
     since: float  # when it became a reason; when the step began is in `step_since`
 
 
-def waits(before: Iterable[Waiting], reasons: Iterable[str], now: float) -> tuple[Waiting, ...]:
+def waits(before: Iterable[WaitReport], reasons: Iterable[str], now: float) -> tuple[WaitReport, ...]:
     """Return what is waited for now: a reason that was one before keeps its time."""
     since = {waiting.reason: waiting.since for waiting in before}
-    return tuple(Waiting(reason, since.get(reason, now)) for reason in reasons)
+    return tuple(WaitReport(reason, since.get(reason, now)) for reason in reasons)
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemReport(msgspec.Struct, frozen=True):
     """Something that is wrong, where, and what to do. Contains no secrets."""
 
     path: str  # of a setting or file; empty if there is none
@@ -53,7 +53,7 @@ class Problem(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-class Exit(msgspec.Struct, frozen=True):
+class ExitReport(msgspec.Struct, frozen=True):
     """An end of a program that was not requested."""
 
     time: float
@@ -76,14 +76,14 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
     deadline: float = 0.0
     pausing: bool = False  # after a failure
     error: str = ""  # the last one of this update
-    waiting_for: tuple[Waiting, ...] = ()
-    restart: Waiting | None = None  # a restart that waits for maintenance, and why it is needed
-    restart_waiting_for: tuple[Waiting, ...] = ()
+    waiting_for: tuple[WaitReport, ...] = ()
+    restart: WaitReport | None = None  # a restart that waits for maintenance, and why it is needed
+    restart_waiting_for: tuple[WaitReport, ...] = ()
     hold_until: float = 0.0
     kept: str = ""  # why no other version is installed although nothing is wrong
-    quarantine: tuple[Quarantined, ...] = ()
-    history: tuple[Outcome, ...] = ()  # the newest last
-    exits: tuple[Exit, ...] = ()  # the newest last
+    quarantine: tuple[QuarantinedRelease, ...] = ()
+    history: tuple[UpdateOutcome, ...] = ()  # the newest last
+    exits: tuple[ExitReport, ...] = ()  # the newest last
 
 
 class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,10 +92,10 @@ class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
     files: tuple[str, ...] = ()  # files outside its own folder that the system configuration has written
     upgraded: float = 0.0  # end of the last upgrade of packages by the agent
     outcome: str = ""  # of this upgrade
-    waiting: Waiting | None = None  # an upgrade of packages, or a reboot for it
+    waiting: WaitReport | None = None  # an upgrade of packages, or a reboot for it
 
 
-class UnusedNetwork(msgspec.Struct, frozen=True, omit_defaults=True):
+class UnusedNetworkReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """A network that is not used, and why."""
 
     network: str  # label
@@ -112,7 +112,7 @@ class InterfaceReport(msgspec.Struct, frozen=True, omit_defaults=True):
     addresses: tuple[str, ...] = ()
     state: str = ""
     remedy: str = ""
-    unused: tuple[UnusedNetwork, ...] = ()
+    unused: tuple[UnusedNetworkReport, ...] = ()
 
 
 class NetworkReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,7 +121,7 @@ class NetworkReport(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: str = ""  # of provisioning
     next_step: str = ""  # what happens next, and when
     interfaces: tuple[InterfaceReport, ...] = ()
-    unused: tuple[UnusedNetwork, ...] = ()  # networks that no interface can use
+    unused: tuple[UnusedNetworkReport, ...] = ()  # networks that no interface can use
 
 
 class PartReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,7 +133,7 @@ class PartReport(msgspec.Struct, frozen=True, omit_defaults=True):
     since: float = 0.0  # of the first failure, if it has failed
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class AgentReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """State of the agent."""
 
     time: float
@@ -141,7 +141,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     server: ProgramReport
     offline: str = ""  # why the cloud cannot be asked, when the report was made
     disabled: bool = False  # machine-server is switched off by a setting
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ProblemReport, ...] = ()
     system: SystemReport = SystemReport()
     network: NetworkReport | None = None  # None: the agent does not manage the network
     parts: tuple[PartReport, ...] = ()
@@ -149,16 +149,16 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def program_report(
-    record: Record | None,
+    record: UpdateRecord | None,
     *,
     running: bool = False,
     since: float = 0.0,
     serving: bool = False,
-    waiting_for: Iterable[Waiting] = (),
+    waiting_for: Iterable[WaitReport] = (),
     kept: str = "",
-    exits: Sequence[Exit] = (),
-    restart: Waiting | None = None,
-    restart_waiting_for: tuple[Waiting, ...] = (),
+    exits: Sequence[ExitReport] = (),
+    restart: WaitReport | None = None,
+    restart_waiting_for: tuple[WaitReport, ...] = (),
 ) -> ProgramReport:
     """Return the report of a program from its record and the facts about its process. None: it is not installed."""
     if record is None:
@@ -196,7 +196,7 @@ def program_report(
         deadline=progress.deadline,
         pausing=progress.pausing,
         error=progress.error[:_MAX_TEXT],
-        waiting_for=tuple(waiting_for) if progress.step is Step.WAIT else (),
+        waiting_for=tuple(waiting_for) if progress.step is UpdateStep.WAIT else (),
     )
 
 
@@ -221,13 +221,14 @@ def network_report(mode: str, explanation: Mapping[str, Any], addresses: Mapping
     )
 
 
-def _unused(entries: Sequence[Mapping[str, Any]]) -> tuple[UnusedNetwork, ...]:
+def _unused(entries: Sequence[Mapping[str, Any]]) -> tuple[UnusedNetworkReport, ...]:
     return tuple(
-        UnusedNetwork(entry["network"], entry["why"]["text"], entry["why"]["remedy"]) for entry in entries[:MAX_UNUSED]
+        UnusedNetworkReport(entry["network"], entry["why"]["text"], entry["why"]["remedy"])
+        for entry in entries[:MAX_UNUSED]
     )
 
 
-def essence(report: Report, before: Report | None = None) -> Report:
+def essence(report: AgentReport, before: AgentReport | None = None) -> AgentReport:
     """Return the report without what changes with the time alone, for comparison with `before`, an earlier essence.
 
     The start of a process is what two clocks say about its age: it differs by some microseconds each time, and by more
@@ -253,14 +254,18 @@ def _steady(program: ProgramReport, before: ProgramReport) -> ProgramReport:
     return program
 
 
-def problems_of(errors: Iterable[ConfigError]) -> tuple[Problem, ...]:
+def problems_of(errors: Iterable[ConfigError]) -> tuple[ProblemReport, ...]:
     """Return the problems of settings for a report; those beyond MAX_PROBLEMS are counted in the last entry."""
-    problems = [Problem(error.path[:_MAX_TEXT], error.reason[:_MAX_TEXT], error.remedy[:_MAX_TEXT]) for error in errors]
+    problems = [
+        ProblemReport(error.path[:_MAX_TEXT], error.reason[:_MAX_TEXT], error.remedy[:_MAX_TEXT]) for error in errors
+    ]
     rest = len(problems) - MAX_PROBLEMS
-    return (*problems[:MAX_PROBLEMS], Problem("", f"and {rest} further problems")) if rest > 0 else tuple(problems)
+    return (
+        (*problems[:MAX_PROBLEMS], ProblemReport("", f"and {rest} further problems")) if rest > 0 else tuple(problems)
+    )
 
 
-def encode(report: Report) -> bytes:
+def encode(report: AgentReport) -> bytes:
     """Return the report as JSON of at most MAX_BYTES: if necessary, without its oldest outcomes, exits and problems.
 
     Long texts are cut, and characters that cannot be encoded are replaced. ValueError if it still is too large.

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 import trio
 
-from agent.control.report import Report, encode, essence
+from agent.control.report import AgentReport, encode, essence
 from rpc.api import AGENTS, ApiClient
 from schema import ErrorKind, MachineError
 from support import ChangeSignal, DoublingDelay
@@ -45,7 +45,7 @@ class Reporter:
     """
 
     def __init__(
-        self, address: CloudAddress, report: Callable[[], Report], learned: Callable[[str], None] | None = None
+        self, address: CloudAddress, report: Callable[[], AgentReport], learned: Callable[[str], None] | None = None
     ) -> None:
         self._report, self._part, self._contact = report, address.part, address.contact
         self._learned = learned
@@ -63,7 +63,7 @@ class Reporter:
 
         Waiting for it includes their problems in the first report.
         """
-        accepted: Report | None = None
+        accepted: AgentReport | None = None
         delay, due = DoublingDelay(FIRST_DELAY, MAX_DELAY), 0.0
         await asked.wait()
         while True:
@@ -83,7 +83,7 @@ class Reporter:
             elif await self._contact.pause(delay.next() * random.uniform(0.5, 1.0)):
                 delay.reset()
 
-    async def _send(self, client: ApiClient, report: Report) -> MachineError | None:
+    async def _send(self, client: ApiClient, report: AgentReport) -> MachineError | None:
         """Send a report; return why that failed. Failures of the same kind are logged once."""
         failure: MachineError | None = None
         try:

@@ -27,7 +27,7 @@ REMEMBERED: Final = 20  # requests that are not carried out again
 _log = structlog.get_logger("agent.cloud")
 
 
-class Request(NamedTuple):
+class CloudRequest(NamedTuple):
     """A request: `kind` is CHECK or UPDATE of `uplink.releases`, or one of a later version."""
 
     kind: str
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 async def follow_requests(
-    client: ApiClient, address: CloudAddress, carry_out: Callable[[Request], Awaitable[None]]
+    client: ApiClient, address: CloudAddress, carry_out: Callable[[CloudRequest], Awaitable[None]]
 ) -> None:
     """Call `carry_out` once for each request, until cancelled. Outages are silent: the call for settings logs them."""
     delay = DoublingDelay(FIRST_DELAY, MAX_DELAY)
@@ -59,5 +59,5 @@ async def follow_requests(
             if entry["id"] not in handled:
                 handled.append(entry["id"])
                 _log.info("a person requested it in the cloud", request=entry["kind"], program=entry["program"])
-                await carry_out(Request(entry["kind"], entry["program"]))
+                await carry_out(CloudRequest(entry["kind"], entry["program"]))
         await trio.sleep_until(begun + SHORTEST)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent.diagnosis.bundle import bundle_contents as bundle_contents
     from agent.diagnosis.bundle import write_bundle as write_bundle
-    from agent.diagnosis.checks import Device as Device
+    from agent.diagnosis.checks import CheckedDevice as CheckedDevice
     from agent.diagnosis.checks import run_checks as run_checks
     from agent.diagnosis.finding import Level as Level
     from agent.diagnosis.finding import findings_table as findings_table
@@ -25,7 +25,7 @@ else:
         __name__,
         {
             "finding": ["Level", "findings_table"],
-            "checks": ["Device", "run_checks"],
+            "checks": ["CheckedDevice", "run_checks"],
             "bundle": ["bundle_contents", "write_bundle"],
         },
     )

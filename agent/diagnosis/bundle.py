@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.diagnosis.checks import Device
+from agent.diagnosis.checks import CheckedDevice
 from agent.diagnosis.facts import output
 from agent.layout import PROGRAMS
 from schema import Masker
@@ -46,7 +46,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 FILES: Final = ("/etc/os-release", "/proc/device-tree/model", "/proc/meminfo")
 
 
-def bundle_contents(device: Device, findings: str, status: bytes | None) -> Iterator[tuple[str, bytes]]:
+def bundle_contents(device: CheckedDevice, findings: str, status: bytes | None) -> Iterator[tuple[str, bytes]]:
     """Yield the name and text of each entry, from the text of the checks and the status (JSON) of a running agent."""
     masker = _masker(device)
 
@@ -91,7 +91,7 @@ def write_bundle(path: Path, entries: Iterator[tuple[str, bytes]]) -> int:
     return count
 
 
-def _masker(device: Device) -> Masker:
+def _masker(device: CheckedDevice) -> Masker:
     """Return a masker that knows the secrets of credentials, defaults, and the settings of the cloud.
 
     All values of environment variables count as secrets, whatever their names.

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import trio
 
 from agent.diagnosis import facts
-from agent.diagnosis.finding import Finding, Level
+from agent.diagnosis.finding import CheckFinding, Level
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update import store
 from agent.update.steps import release_to_start
@@ -36,7 +36,7 @@ NO_CREDENTIALS: Final = "not checked, because there are no usable credentials"
 
 
 @dataclass(frozen=True)
-class Device:
+class CheckedDevice:
     """What is checked."""
 
     layout: Layout = field(default_factory=Layout)
@@ -72,18 +72,18 @@ class Device:
             return None
 
 
-async def run_checks(device: Device) -> list[Finding]:
+async def run_checks(device: CheckedDevice) -> list[CheckFinding]:
     """Run all checks, those of the network side by side; return their findings in the order of CHECKS."""
-    results: dict[str, Finding] = {}
+    results: dict[str, CheckFinding] = {}
 
-    async def run(name: str, check: Callable[[Device], Awaitable[Finding]]) -> None:
+    async def run(name: str, check: Callable[[CheckedDevice], Awaitable[CheckFinding]]) -> None:
         try:
             with trio.fail_after(2 * NETWORK_LIMIT):
                 results[name] = await check(device)
         except trio.TooSlowError:
-            results[name] = Finding(name, Level.FAIL, f"no answer within {2 * NETWORK_LIMIT:g} s")
+            results[name] = CheckFinding(name, Level.FAIL, f"no answer within {2 * NETWORK_LIMIT:g} s")
         except (MachineError, OSError) as error:
-            results[name] = Finding(
+            results[name] = CheckFinding(
                 name, Level.FAIL, getattr(error, "message", str(error)), getattr(error, "remedy", "")
             )
 
@@ -93,108 +93,112 @@ async def run_checks(device: Device) -> list[Finding]:
     return [results[name] for name in CHECKS]
 
 
-async def _credentials(device: Device) -> Finding:
+async def _credentials(device: CheckedDevice) -> CheckFinding:
     name = "credentials"
     address = device.address
     if is_open(device.config):
         text = f"{device.config} can be read by other users"
-        return Finding(name, Level.WARN, text, f"chmod 600 {device.config}")
-    return Finding(name, Level.PASS, f"{device.config}: part {address.part} at {address.url}")
+        return CheckFinding(name, Level.WARN, text, f"chmod 600 {device.config}")
+    return CheckFinding(name, Level.PASS, f"{device.config}: part {address.part} at {address.url}")
 
 
-async def _agent(device: Device) -> Finding:
+async def _agent(device: CheckedDevice) -> CheckFinding:
     return _unit(device, AGENT)
 
 
-async def _server(device: Device) -> Finding:
+async def _server(device: CheckedDevice) -> CheckFinding:
     return _unit(device, SERVER)
 
 
-def _unit(device: Device, program: str) -> Finding:
+def _unit(device: CheckedDevice, program: str) -> CheckFinding:
     if not device.systemd:
-        return Finding(program, Level.SKIPPED, "systemd is not the init process of this computer")
+        return CheckFinding(program, Level.SKIPPED, "systemd is not the init process of this computer")
     unit = facts.unit(f"{program}.service")
     if unit is None:
-        return Finding(program, Level.FAIL, "systemd does not answer", "check `systemctl status`")
+        return CheckFinding(program, Level.FAIL, "systemd does not answer", "check `systemctl status`")
     if unit.load != "loaded":
         text = f"the unit {program}.service is {unit.load or 'unknown'}"
-        return Finding(program, Level.FAIL, text, "install it with `machine-agent --install`")
+        return CheckFinding(program, Level.FAIL, text, "install it with `machine-agent --install`")
     text = f"{unit.active}, {unit.enabled or 'not enabled'}, {unit.restarts} restarts"
     if unit.active != "active":
         remedy = f"start it with `systemctl start {program}`; `journalctl -u {program} -n 50` says why it ended"
-        return Finding(program, Level.FAIL, text, remedy)
+        return CheckFinding(program, Level.FAIL, text, remedy)
     if program == AGENT and unit.enabled == "disabled":
-        return Finding(program, Level.WARN, text, f"start it at boot with `systemctl enable {program}`")
+        return CheckFinding(program, Level.WARN, text, f"start it at boot with `systemctl enable {program}`")
     if unit.restarts:
-        return Finding(program, Level.WARN, text, f"`journalctl -u {program} -n 50` says why it was restarted")
-    return Finding(program, Level.PASS, text)
+        return CheckFinding(program, Level.WARN, text, f"`journalctl -u {program} -n 50` says why it was restarted")
+    return CheckFinding(program, Level.PASS, text)
 
 
-async def _releases(device: Device) -> Finding:
+async def _releases(device: CheckedDevice) -> CheckFinding:
     """Check that the release of each program that is to run is on the disk, and that its record can be read."""
     name, versions = "releases", []
     reinstall = "install again with `machine-agent --install`; see docs/howto/recover-a-machine-by-hand.md"
     for program in PROGRAMS:
         loaded = store.load(device.layout.record(program))
         if loaded.record is None:
-            return Finding(name, Level.WARN, f"{program} is not installed", reinstall)
+            return CheckFinding(name, Level.WARN, f"{program} is not installed", reinstall)
         release = release_to_start(loaded.record)
         path = device.layout.release(program, release.sha256) / "run"
         if not os.access(path, os.X_OK):
-            return Finding(name, Level.FAIL, f"{path} of {program} {release.version} cannot be executed", reinstall)
+            return CheckFinding(
+                name, Level.FAIL, f"{path} of {program} {release.version} cannot be executed", reinstall
+            )
         versions.append(f"{program} {release.version}")
         if loaded.report:
-            return Finding(name, Level.WARN, loaded.report, "no action is needed: the copy is used")
-    return Finding(name, Level.PASS, ", ".join(versions))
+            return CheckFinding(name, Level.WARN, loaded.report, "no action is needed: the copy is used")
+    return CheckFinding(name, Level.PASS, ", ".join(versions))
 
 
-async def _disk(device: Device) -> Finding:
+async def _disk(device: CheckedDevice) -> CheckFinding:
     name, root = "disk", device.layout.root
     free = facts.space(root)
     if free is None:
-        return Finding(name, Level.WARN, f"the free space of {root} is not known")
+        return CheckFinding(name, Level.WARN, f"the free space of {root} is not known")
     remedy = "free some space: `journalctl --vacuum-size=100M`, `apt-get clean`, captured data"
     text = f"{free.free // MIB} MiB free for {root}"
     if 0 <= free.files < FEW_FILES:
-        return Finding(name, Level.FAIL, f"{text}, but room for {free.files} more files only", "delete some files")
+        return CheckFinding(name, Level.FAIL, f"{text}, but room for {free.files} more files only", "delete some files")
     if free.free < TOO_LITTLE:
-        return Finding(name, Level.FAIL, f"{text}: too little for an update", remedy)
-    return Finding(name, Level.WARN if free.free < LITTLE else Level.PASS, text, remedy if free.free < LITTLE else "")
+        return CheckFinding(name, Level.FAIL, f"{text}: too little for an update", remedy)
+    return CheckFinding(
+        name, Level.WARN if free.free < LITTLE else Level.PASS, text, remedy if free.free < LITTLE else ""
+    )
 
 
-async def _clock(device: Device) -> Finding:
+async def _clock(device: CheckedDevice) -> CheckFinding:
     synchronized = facts.clock_is_synchronized()
     if synchronized is None:
-        return Finding("clock", Level.SKIPPED, "timedatectl is not available")
+        return CheckFinding("clock", Level.SKIPPED, "timedatectl is not available")
     if not synchronized:
         text = "the clock is not synchronized: certificates may seem expired, and logs have wrong times"
-        return Finding("clock", Level.WARN, text, "`timedatectl set-ntp true`, and allow UDP to port 123")
-    return Finding("clock", Level.PASS, "synchronized")
+        return CheckFinding("clock", Level.WARN, text, "`timedatectl set-ntp true`, and allow UDP to port 123")
+    return CheckFinding("clock", Level.PASS, "synchronized")
 
 
-async def _dns(device: Device) -> Finding:
+async def _dns(device: CheckedDevice) -> CheckFinding:
     if device.credentials is None:
-        return Finding("dns", Level.SKIPPED, NO_CREDENTIALS)
+        return CheckFinding("dns", Level.SKIPPED, NO_CREDENTIALS)
     host = urlsplit(device.credentials.url).hostname or ""
     try:
         with trio.fail_after(NETWORK_LIMIT):
             entries = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
     except trio.TooSlowError:
         text = f"{host} was not resolved within {NETWORK_LIMIT:g} s"
-        return Finding("dns", Level.FAIL, text, "check the network and `resolvectl status`")
+        return CheckFinding("dns", Level.FAIL, text, "check the network and `resolvectl status`")
     except OSError as error:
         text = f"{host} cannot be resolved: {error.strerror}"
-        return Finding(
+        return CheckFinding(
             "dns", Level.FAIL, text, "check /etc/resolv.conf and `resolvectl status`, or correct app_address"
         )
-    return Finding("dns", Level.PASS, f"{host} is {', '.join(sorted({str(entry[4][0]) for entry in entries}))}")
+    return CheckFinding("dns", Level.PASS, f"{host} is {', '.join(sorted({str(entry[4][0]) for entry in entries}))}")
 
 
-async def _cloud(device: Device) -> Finding:
+async def _cloud(device: CheckedDevice) -> CheckFinding:
     """Check that the cloud can be reached, by TLS if its address says so, and accepts the credentials."""
     address = device.credentials
     if address is None:
-        return Finding("cloud", Level.SKIPPED, NO_CREDENTIALS)
+        return CheckFinding("cloud", Level.SKIPPED, NO_CREDENTIALS)
     with trio.fail_after(NETWORK_LIMIT):
         try:
             await _sign_in(address)
@@ -203,12 +207,12 @@ async def _cloud(device: Device) -> Finding:
             if error.kind in (ErrorKind.UNAUTHENTICATED, ErrorKind.PERMISSION):
                 remedy = f"copy the credentials from the machine's page again to {device.config}"
             remedy = remedy or "check the network and firewall; `machine-cloud doctor` checks the cloud itself"
-            return Finding("cloud", Level.FAIL, error.message, remedy)
+            return CheckFinding("cloud", Level.FAIL, error.message, remedy)
     how = "by TLS" if address.secure else "without encryption"
     remedy = "" if address.secure else "use https:// in app_address, unless the cloud is on this computer"
     local = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
     level = Level.PASS if address.secure or local else Level.WARN
-    return Finding("cloud", level, f"{address.url} accepts this machine, {how}", "" if local else remedy)
+    return CheckFinding("cloud", level, f"{address.url} accepts this machine, {how}", "" if local else remedy)
 
 
 async def _sign_in(address: CloudAddress) -> None:
@@ -217,49 +221,51 @@ async def _sign_in(address: CloudAddress) -> None:
         await ApiClient(channel).call("viam.app.v1.RobotService", "", "needs_restart", id=address.part)
 
 
-async def _control_groups(device: Device) -> Finding:
+async def _control_groups(device: CheckedDevice) -> CheckFinding:
     name, controllers = "cgroups", facts.control_groups()
     if controllers is None:
         text = "control groups version 2 are not mounted: machine-server runs without limits of its own"
-        return Finding(name, Level.WARN, text, "boot with `systemd.unified_cgroup_hierarchy=1`")
+        return CheckFinding(name, Level.WARN, text, "boot with `systemd.unified_cgroup_hierarchy=1`")
     if "memory" not in controllers:
         text = "the memory controller is off: the memory of machine-server cannot be limited"
-        return Finding(name, Level.WARN, text, "add `cgroup_enable=memory` to the kernel's command line (cmdline.txt)")
-    return Finding(name, Level.PASS, f"controllers: {', '.join(sorted(controllers))}")
+        return CheckFinding(
+            name, Level.WARN, text, "add `cgroup_enable=memory` to the kernel's command line (cmdline.txt)"
+        )
+    return CheckFinding(name, Level.PASS, f"controllers: {', '.join(sorted(controllers))}")
 
 
-async def _port(device: Device) -> Finding:
+async def _port(device: CheckedDevice) -> CheckFinding:
     """Check that no other program has the port while machine-server does not run."""
     if device.systemd and (unit := facts.unit(f"{SERVER}.service")) is not None and unit.active == "active":
-        return Finding("port", Level.PASS, "machine-server runs")
+        return CheckFinding("port", Level.PASS, "machine-server runs")
     if facts.runs((device.layout.run / SERVER).with_suffix(".address")):  # without systemd
-        return Finding("port", Level.PASS, "machine-server runs")
+        return CheckFinding("port", Level.PASS, "machine-server runs")
     try:
         with trio.fail_after(NETWORK_LIMIT):
             stream = await trio.open_tcp_stream("127.0.0.1", SERVER_PORT)
     except (OSError, trio.TooSlowError):
-        return Finding("port", Level.PASS, f"port {SERVER_PORT} is free")
+        return CheckFinding("port", Level.PASS, f"port {SERVER_PORT} is free")
     await trio.aclose_forcefully(stream)
     text = f"another program uses port {SERVER_PORT}"
-    return Finding(
+    return CheckFinding(
         "port", Level.WARN, text, f"`ss -ltnp 'sport = :{SERVER_PORT}'` names it; or set network.bind_address"
     )
 
 
-async def _radio(device: Device) -> Finding:
+async def _radio(device: CheckedDevice) -> CheckFinding:
     radios = facts.radios()
     if not radios:
-        return Finding("radio", Level.SKIPPED, "this computer has no wifi interface")
+        return CheckFinding("radio", Level.SKIPPED, "this computer has no wifi interface")
     for radio in radios:
         if radio.blocked:
             remedy = (
                 "`rfkill unblock wifi`, and set the country: `iw reg set CH`" if "software" in radio.blocked else ""
             )
-            return Finding("radio", Level.WARN, f"{radio.name} is blocked {radio.blocked}", remedy)
-    return Finding("radio", Level.PASS, ", ".join(radio.name for radio in radios))
+            return CheckFinding("radio", Level.WARN, f"{radio.name} is blocked {radio.blocked}", remedy)
+    return CheckFinding("radio", Level.PASS, ", ".join(radio.name for radio in radios))
 
 
-CHECKS: Final[dict[str, Callable[[Device], Awaitable[Finding]]]] = {
+CHECKS: Final[dict[str, Callable[[CheckedDevice], Awaitable[CheckFinding]]]] = {
     "credentials": _credentials,
     AGENT: _agent,
     SERVER: _server,

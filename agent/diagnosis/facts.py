@@ -14,7 +14,7 @@ COMMAND_LIMIT: Final = 10.0  # seconds
 _MAX_FILE: Final = 4096
 
 
-class Unit(NamedTuple):
+class UnitFacts(NamedTuple):
     """State of a systemd unit."""
 
     load: str = ""  # loaded, not-found, masked
@@ -30,7 +30,7 @@ class Space(NamedTuple):
     files: int  # more files that it can hold; -1 if it has no limit
 
 
-class Radio(NamedTuple):
+class RadioFacts(NamedTuple):
     """A wireless interface."""
 
     name: str
@@ -67,14 +67,14 @@ def has_systemd(root: Path = Path("/")) -> bool:
     return (root / "run/systemd/system").is_dir() and shutil.which("systemctl") is not None
 
 
-def unit(name: str) -> Unit | None:
+def unit(name: str) -> UnitFacts | None:
     """Return the state of a unit; None if systemd does not answer."""
     said = output(["systemctl", "show", name, "--property=LoadState,ActiveState,UnitFileState,NRestarts"])
     if said is None:
         return None
     values = dict(line.partition("=")[::2] for line in said.splitlines())
     restarts = values.get("NRestarts", "0")
-    return Unit(
+    return UnitFacts(
         values.get("LoadState", ""),
         values.get("ActiveState", ""),
         values.get("UnitFileState", ""),
@@ -107,7 +107,7 @@ def control_groups(root: Path = Path("/")) -> frozenset[str] | None:
         return None
 
 
-def radios(root: Path = Path("/")) -> tuple[Radio, ...]:
+def radios(root: Path = Path("/")) -> tuple[RadioFacts, ...]:
     """Return the wireless interfaces and whether they are blocked: rfkill in the kernel's documentation."""
     result = []
     for interface in sorted((root / "sys/class/net").glob("*/phy80211")):
@@ -115,7 +115,7 @@ def radios(root: Path = Path("/")) -> tuple[Radio, ...]:
         for switch in interface.glob("rfkill*"):
             values: Mapping[str, str] = {name: _text(switch / name) for name in ("hard", "soft")}
             blocked = "by a switch" if values["hard"] == "1" else "by software" if values["soft"] == "1" else blocked
-        result.append(Radio(interface.parent.name, blocked))
+        result.append(RadioFacts(interface.parent.name, blocked))
     return tuple(result)
 
 

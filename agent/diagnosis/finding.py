@@ -15,7 +15,7 @@ class Level(Enum):
     SKIPPED = "skipped"
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """The result of one check, and what to do about it. Contains no secrets."""
 
     check: str
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def findings_table(findings: list[Finding]) -> str:
+def findings_table(findings: list[CheckFinding]) -> str:
     """Return the findings as lines of text, with remedies below."""
     width = max((len(finding.check) for finding in findings), default=0)
     lines = []

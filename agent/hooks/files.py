@@ -12,16 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent.hooks.moments import Moment
+from agent.hooks.moments import HookMoment
 from schema import ConfigError
 from schema.decoding import detached, did_you_mean
 
-NAMES: Final = tuple(moment.value for moment in Moment)
+NAMES: Final = tuple(moment.value for moment in HookMoment)
 _MAX_FILES: Final = 100
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
-def find(folder: Path, moment: Moment) -> Path | None:
+def find(folder: Path, moment: HookMoment) -> Path | None:
     """Return the program of a hook, None if there is none. Raises ConfigError if it must not be run."""
     path = folder.absolute() / moment.value
     try:
@@ -65,7 +65,7 @@ def check(folder: Path) -> tuple[ConfigError, ...]:
     for name in names:
         if name in NAMES:
             try:
-                find(folder, Moment(name))
+                find(folder, HookMoment(name))
             except ConfigError as error:
                 problems.append(detached(error))
         elif "." not in name and not name.endswith("~"):

@@ -13,7 +13,7 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MAX_REASON: Final = 500
 
 
-class Moment(Enum):
+class HookMoment(Enum):
     """A moment at which a hook runs. The value is the name of its file."""
 
     BEFORE_UPDATE = "before-update"
@@ -24,19 +24,19 @@ class Moment(Enum):
     AFTER_ROLLBACK = "after-rollback"
 
 
-LIMITS: Final[Mapping[Moment, float]] = {
-    Moment.BEFORE_UPDATE: MINUTE,
-    Moment.AFTER_UPDATE: 5 * MINUTE,
-    Moment.BEFORE_SWITCH: 5 * MINUTE,
-    Moment.AFTER_SWITCH: 5 * MINUTE,
-    Moment.BEFORE_ROLLBACK: MINUTE,
-    Moment.AFTER_ROLLBACK: 5 * MINUTE,
+LIMITS: Final[Mapping[HookMoment, float]] = {
+    HookMoment.BEFORE_UPDATE: MINUTE,
+    HookMoment.AFTER_UPDATE: 5 * MINUTE,
+    HookMoment.BEFORE_SWITCH: 5 * MINUTE,
+    HookMoment.AFTER_SWITCH: 5 * MINUTE,
+    HookMoment.BEFORE_ROLLBACK: MINUTE,
+    HookMoment.AFTER_ROLLBACK: 5 * MINUTE,
 }
 """Seconds after which a hook is killed. Those of before-update and before-rollback are well below the limits of their
 steps."""
 
 
-class Change(NamedTuple):
+class HookedChange(NamedTuple):
     """What a hook is about."""
 
     program: str
@@ -44,14 +44,14 @@ class Change(NamedTuple):
     version_to: str
 
 
-class Answer(NamedTuple):
+class HookAnswer(NamedTuple):
     """Whether a hook ran, and why it refuses what it ran before, or empty."""
 
     ran: bool
     refusal: str = ""
 
 
-def environment(moment: Moment, change: Change, result: str = "", reason: str = "") -> dict[str, str]:
+def environment(moment: HookMoment, change: HookedChange, result: str = "", reason: str = "") -> dict[str, str]:
     """Return all environment variables of a hook. `result` and `reason` are those of an update or roll-back."""
     variables = {
         "PATH": _PATH,
@@ -67,7 +67,7 @@ def environment(moment: Moment, change: Change, result: str = "", reason: str = 
     return {name: value.replace("\0", " ") for name, value in variables.items() if value}
 
 
-def ended(moment: Moment, status: int, last_line: str) -> str:
+def ended(moment: HookMoment, status: int, last_line: str) -> str:
     """Return why a hook refuses: from its exit code, or minus the signal that ended it; empty if it does not."""
     if status == 0:
         return ""
@@ -75,7 +75,7 @@ def ended(moment: Moment, status: int, last_line: str) -> str:
     return f"the hook {moment.value} {result}{': ' if last_line else ''}{last_line}"
 
 
-def too_slow(moment: Moment) -> str:
+def too_slow(moment: HookMoment) -> str:
     """Return why a hook refuses that has been killed."""
     return f"the hook {moment.value} did not end within {LIMITS[moment]:g} s"
 

@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from agent.hooks.files import NAMES, check, find
-from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
+from agent.hooks.moments import LIMITS, HookAnswer, HookedChange, HookMoment, ended, environment, shown, too_slow
 from schema import ConfigError
 from support import ChangeSignal, RunBlocking, ungrouped
 from support.files import follow_files
@@ -29,13 +29,13 @@ _log = structlog.get_logger("agent.hooks")
 
 
 class _After(NamedTuple):
-    moment: Moment
-    change: Change
+    moment: HookMoment
+    change: HookedChange
     variables: Mapping[str, str]
 
 
-class Hooks:
-    """Implements the port Hooks of `agent.actions.program`. `run_blocking` calls functions in a worker thread."""
+class HookRunner:
+    """Implements the port HookRunner of `agent.actions.program`. `run_blocking` calls functions in a worker thread."""
 
     def __init__(self, folder: Path, run_blocking: RunBlocking) -> None:
         self.problems: tuple[ConfigError, ...] = ()
@@ -59,11 +59,11 @@ class Hooks:
                 if reason := (await self._run_hook(after.moment, after.variables)).refusal:
                     _log.warning("a hook has failed", hook=after.moment.value, reason=reason)
 
-    async def before(self, moment: Moment, change: Change) -> Answer:
+    async def before(self, moment: HookMoment, change: HookedChange) -> HookAnswer:
         """Run a hook before something; return why that must wait. Takes at most its limit and GRACE."""
         return await self._run_hook(moment, environment(moment, change))
 
-    def after(self, moment: Moment, change: Change, result: str = "", reason: str = "") -> None:
+    def after(self, moment: HookMoment, change: HookedChange, result: str = "", reason: str = "") -> None:
         """Run a hook later, after those that were requested before."""
         try:
             self._send.send_nowait(_After(moment, change, environment(moment, change, result, reason)))
@@ -87,14 +87,14 @@ class Hooks:
     def _not_watched(self, path: Path | None, error: OSError) -> None:
         _log.warning("changes of hooks cannot be noticed", path=str(path or self._folder), error=error.strerror)
 
-    async def _run_hook(self, moment: Moment, variables: Mapping[str, str]) -> Answer:
+    async def _run_hook(self, moment: HookMoment, variables: Mapping[str, str]) -> HookAnswer:
         try:
             path: Path | None = await self._run(partial(find, self._folder, moment))
         except ConfigError as error:
             _log.error("a hook cannot be run", problem=str(error))
-            return Answer(True, f"the hook {moment.value} is not run: {error}")
+            return HookAnswer(True, f"the hook {moment.value} is not run: {error}")
         if path is None:
-            return Answer(False)
+            return HookAnswer(False)
         _log.info("a hook runs", hook=moment.value, program=variables["MACHINE_PROGRAM"])
         output = _Output(moment)
         status = None
@@ -103,16 +103,16 @@ class Hooks:
                 with ungrouped(OSError):
                     status = await _execute(path, variables, output)
         except OSError as error:
-            return Answer(True, f"the hook {moment.value} cannot be run: {error.strerror}")
+            return HookAnswer(True, f"the hook {moment.value} cannot be run: {error.strerror}")
         finally:
             output.end()
-        return Answer(True, too_slow(moment) if status is None else ended(moment, status, output.last))
+        return HookAnswer(True, too_slow(moment) if status is None else ended(moment, status, output.last))
 
 
 class _Output:
     """Lines that a hook writes: the first ones are logged, the last one is kept."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: HookMoment) -> None:
         self.last = ""
         self._moment, self._rest, self._lines = moment, b"", 0
 

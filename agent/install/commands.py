@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from agent.install import former
-from agent.install.install import Request, install, uninstall
+from agent.install.install import InstallRequest, install, uninstall
 from agent.install.releases import ReleaseSource, forget_unpacked, is_release, own_file, read_release
 from agent.install.source import stage_package
-from agent.install.target import Say, Target
+from agent.install.target import InstallTarget, Say
 from agent.layout import AGENT, SERVER, Layout
 from agent.supervise.units import agent_unit, server_unit
 from schema import ErrorKind, MachineError
@@ -22,7 +22,7 @@ from uplink.releases import normal_platform
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class InstallOptions:
     """The options of the command line for installation and removal."""
 
     config: Path
@@ -35,22 +35,22 @@ class Options:
     keep_credentials: bool = False
 
 
-def run_install(options: Options) -> int:
+def run_install(options: InstallOptions) -> int:
     """Install into the running system; return the exit code."""
-    return _reported(partial(_install, Target(), options))
+    return _reported(partial(_install, InstallTarget(), options))
 
 
-def run_preinstall(root: Path, options: Options) -> int:
+def run_preinstall(root: Path, options: InstallOptions) -> int:
     """Install into the tree of a system below `root`, which is booted later; return the exit code."""
     return _reported(partial(_preinstall, root, options))
 
 
-def run_uninstall(options: Options) -> int:
+def run_uninstall(options: InstallOptions) -> int:
     """Remove everything from the running system; return the exit code."""
     return _reported(partial(_uninstall, options))
 
 
-def _install(target: Target, options: Options, say: Say) -> None:
+def _install(target: InstallTarget, options: InstallOptions, say: Say) -> None:
     layout = Layout()
     config, defaults = options.config.absolute(), options.defaults.absolute()
     units = {AGENT: agent_unit(layout, config, defaults), SERVER: server_unit(layout, config)}
@@ -60,7 +60,7 @@ def _install(target: Target, options: Options, say: Say) -> None:
         _check_package(target)
         for warning in interpreter_warnings(Path(sys.executable)):
             say(f"warning: {warning}")
-    request = Request(
+    request = InstallRequest(
         stage_package if source is None else source.stage,
         units,
         config,
@@ -80,7 +80,7 @@ def _install(target: Target, options: Options, say: Say) -> None:
         say(f"installed into {target.root}: machine-agent starts when that system is booted")
 
 
-def _releases(target: Target, options: Options, root: bytes | None) -> ReleaseSource | None:
+def _releases(target: InstallTarget, options: InstallOptions, root: bytes | None) -> ReleaseSource | None:
     """Return the release files to install; None if this program is a Python package and no file is named."""
     own, interpreter = own_file(), Path(sys.executable)
     named = {AGENT: options.agent, SERVER: options.server}
@@ -96,7 +96,7 @@ def _releases(target: Target, options: Options, root: bytes | None) -> ReleaseSo
     return ReleaseSource(files, there, credentials, root, target.root)
 
 
-def _preinstall(root: Path, options: Options, say: Say) -> None:
+def _preinstall(root: Path, options: InstallOptions, say: Say) -> None:
     if not root.is_dir():
         raise MachineError(
             f"{root} is not a folder",
@@ -108,10 +108,10 @@ def _preinstall(root: Path, options: Options, say: Say) -> None:
         raise MachineError(
             "/ is the running system", kind=ErrorKind.PRECONDITION, remedy="install into it with --install"
         )
-    _install(Target(root, live=False), options, say)
+    _install(InstallTarget(root, live=False), options, say)
 
 
-def _check_package(target: Target) -> None:
+def _check_package(target: InstallTarget) -> None:
     """Raise MachineError if a Python package of this computer could not run in an image."""
     python = Path(sys.executable)
     if not target.live and target.has_systemd() and not os.access(target.inside(python), os.X_OK):
@@ -122,9 +122,9 @@ def _check_package(target: Target) -> None:
         )
 
 
-def _uninstall(options: Options, say: Say) -> None:
+def _uninstall(options: InstallOptions, say: Say) -> None:
     uninstall(
-        Target(),
+        InstallTarget(),
         say,
         config=options.config.absolute(),
         defaults=options.defaults.absolute(),

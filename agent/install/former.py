@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
+from agent.install.target import ETC_UNITS, LOCAL_UNITS, InstallTarget, Say
 from agent.layout import PROGRAMS
 from schema import ErrorKind, MachineError
 from support.files import replace_file
@@ -18,12 +18,12 @@ FOLDERS: Final = (ETC_UNITS, LOCAL_UNITS, "usr/lib/systemd/system", "lib/systemd
 _WANTS: Final = f"{ETC_UNITS}/multi-user.target.wants"
 
 
-def in_use(target: Target) -> tuple[str, ...]:
+def in_use(target: InstallTarget) -> tuple[str, ...]:
     """Return the services that run, or are started at boot."""
     return tuple(name for name in SERVICES if _exists(target, name) and _starts(target, name))
 
 
-def check(target: Target) -> None:
+def check(target: InstallTarget) -> None:
     """Raise MachineError if a service is in use."""
     if services := in_use(target):
         raise MachineError(
@@ -33,7 +33,7 @@ def check(target: Target) -> None:
         )
 
 
-def check_units(target: Target, manifest: str) -> None:
+def check_units(target: InstallTarget, manifest: str) -> None:
     """Raise MachineError if units of the administrator would replace those of the agent.
 
     An example is a service that `machine-server -install` has installed. `manifest` names the files of the agent.
@@ -51,7 +51,7 @@ def check_units(target: Target, manifest: str) -> None:
             )
 
 
-def migrate(target: Target, say: Say, *, config: Path, defaults: Path) -> None:
+def migrate(target: InstallTarget, say: Say, *, config: Path, defaults: Path) -> None:
     """Copy credentials and defaults unless the own files exist, then stop and disable the services. Can be repeated."""
     for source, destination in ((CREDENTIALS, config), (DEFAULTS, defaults)):
         old, new = target.inside(source), target.inside(destination)
@@ -66,11 +66,11 @@ def migrate(target: Target, say: Say, *, config: Path, defaults: Path) -> None:
         say(f"{name}: disabled; to use it again: systemctl enable --now {name}")
 
 
-def _exists(target: Target, name: str) -> bool:
+def _exists(target: InstallTarget, name: str) -> bool:
     return any(os.path.lexists(target.inside(f"{folder}/{name}")) for folder in FOLDERS)
 
 
-def _starts(target: Target, name: str) -> bool:
+def _starts(target: InstallTarget, name: str) -> bool:
     if not target.live:
         return target.inside(f"{_WANTS}/{name}").is_symlink()
     enabled, active = (

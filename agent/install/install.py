@@ -20,17 +20,17 @@ from agent.folders import locked, prepare
 from agent.install import former
 from agent.install.credentials import CA_FILE, import_credentials
 from agent.install.source import PACKAGE, Staged, point_factory, stage_package
-from agent.install.target import ETC_UNITS, Say, Target
+from agent.install.target import ETC_UNITS, InstallTarget, Say
 from agent.launch.links import install_launcher, point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.releases.chain import check_pin, pin
 from agent.supervise.units import RESTART_PAUSE
-from agent.system.apply_files import Disk, apply_files
+from agent.system.apply_files import ManagedDisk, apply_files
 from agent.system.managed_files import WantedFile
 from agent.system.state import MANIFEST as SYSTEM
 from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
-from agent.update.record import Record, Slots
+from agent.update.record import ReleaseSlots, UpdateRecord
 from schema import ErrorKind, MachineError
 from support.files import replace_file
 from support.files.private import close, is_open
@@ -53,7 +53,7 @@ SPACE: Final = 32 * 1024 * 1024  # bytes for everything but the releases
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class InstallRequest:
     """What is to be installed, and where its files of the administrator are."""
 
     stage: Callable[[Layout], Sequence[Staged]]
@@ -74,7 +74,7 @@ class Request:
     """Gets what `stage` needs from the network, while an agent that was installed before still runs."""
 
 
-def install(target: Target, request: Request, say: Say) -> None:
+def install(target: InstallTarget, request: InstallRequest, say: Say) -> None:
     """Install the agent: folders, launcher, releases, units, credentials; enable and start it.
 
     `say` receives a line for each step. Can be repeated, also over a running agent: it is stopped, and machine-server
@@ -98,7 +98,7 @@ def install(target: Target, request: Request, say: Say) -> None:
         say(f"{AGENT}: started")
 
 
-def _write(target: Target, request: Request, say: Say) -> None:
+def _write(target: InstallTarget, request: InstallRequest, say: Say) -> None:
     """Write everything, while no agent runs."""
     layout = target.layout
     with _agent_stopped(target), locked(layout.lock):
@@ -113,7 +113,7 @@ def _write(target: Target, request: Request, say: Say) -> None:
             _use(layout, staged)
             say(f"{staged.program} {staged.release.version}: staged")
         plan = apply_files(
-            Disk(target.root), _relative(INSTALLED), installed_files(target, target.units(), request.units)
+            ManagedDisk(target.root), _relative(INSTALLED), installed_files(target, target.units(), request.units)
         )
         for error in plan.problems.values():
             raise MachineError(error.message, kind=error.kind, remedy="move it away, then run the installation again")
@@ -138,7 +138,7 @@ def only(layout: Layout) -> AbstractContextManager[None]:
     return locked(layout.installation_lock, "another installation or removal is running", "wait until it has ended")
 
 
-def _check(target: Target, request: Request) -> None:
+def _check(target: InstallTarget, request: InstallRequest) -> None:
     """Raise MachineError if the installation is not possible. Changes nothing."""
     if not target.has_systemd():
         raise MachineError(
@@ -172,7 +172,7 @@ def _check(target: Target, request: Request) -> None:
 
 
 @contextmanager
-def _agent_stopped(target: Target) -> Iterator[None]:
+def _agent_stopped(target: InstallTarget) -> Iterator[None]:
     """Stop a running agent, because only one process may write its records; start it again if the context fails."""
     unit = f"{AGENT}.service"
     ran = target.live and target.run(["systemctl", "is-active", unit], check=False).strip() in ("active", "activating")
@@ -198,7 +198,7 @@ def use_package(layout: Layout) -> None:
             _use(layout, staged)
 
 
-def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_credentials: bool = False) -> None:
+def uninstall(target: InstallTarget, say: Say, *, config: Path, defaults: Path, keep_credentials: bool = False) -> None:
     """Stop and remove both programs and every file that was installed or written for them, if there are any.
 
     Raises MachineError if a program cannot be stopped, or a file was changed by a person and is left; the rest is
@@ -253,13 +253,13 @@ def _give_back_network(layout: Layout, say: Say) -> None:
         say(f"the network is not given back: {error}; a restart of the computer does that")
 
 
-def _remove(target: Target, say: Say) -> list[str]:
+def _remove(target: InstallTarget, say: Say) -> list[str]:
     """Remove the files outside the agent's folder; return those that a person has changed."""
     left: list[str] = []
     for name in (SYSTEM, INSTALLED):
         if not _manifest(target.layout, name).exists():
             continue
-        plan = apply_files(Disk(target.root), _relative(name), ())
+        plan = apply_files(ManagedDisk(target.root), _relative(name), ())
         left += [f"/{path}" for path in plan.problems]
         for path in plan.remove:
             say(f"/{path}: removed")
@@ -279,7 +279,7 @@ def _remove(target: Target, say: Say) -> list[str]:
     return left
 
 
-def _undo_system(target: Target, say: Say, removed: Sequence[str]) -> None:
+def _undo_system(target: InstallTarget, say: Say, removed: Sequence[str]) -> None:
     """Let journald and the timers of apt run as they did before the system was configured."""
     try:
         record = decode((target.layout.state / RECORD).read_bytes())
@@ -290,7 +290,7 @@ def _undo_system(target: Target, say: Say, removed: Sequence[str]) -> None:
         say(f"{' '.join(command)}: done")
 
 
-def _remove_credentials(target: Target, say: Say, config: Path, defaults: Path) -> None:
+def _remove_credentials(target: InstallTarget, say: Say, config: Path, defaults: Path) -> None:
     """Remove the credentials, the certificates that were copied with them, and the defaults."""
     for file in (config, config.with_name(CA_FILE), defaults):
         path = target.inside(file)
@@ -307,12 +307,12 @@ def _use(layout: Layout, staged: Staged) -> None:
     except MachineError:
         before = None  # damaged in both copies: the installation is the remedy
     if before is None:
-        record = Record(program, Slots(release, factory=release))
+        record = UpdateRecord(program, ReleaseSlots(release, factory=release))
     elif before.slots.current == release:
         record = msgspec.structs.replace(before, progress=None)
     else:
         previous = before.slots.current if before.slots.current.sha256 != release.sha256 else before.slots.previous
-        record = Record(program, Slots(release, previous, release), quarantine=(), history=before.history)
+        record = UpdateRecord(program, ReleaseSlots(release, previous, release), quarantine=(), history=before.history)
     if record != before:
         store.save(layout.record(program), record)
     point_factory(layout, staged)
@@ -320,7 +320,7 @@ def _use(layout: Layout, staged: Staged) -> None:
     point(layout, program, run=release.sha256, back=back.sha256 if back else None, trial=False)
 
 
-def installed_files(target: Target, folder: str, units: Mapping[str, str]) -> list[WantedFile]:
+def installed_files(target: InstallTarget, folder: str, units: Mapping[str, str]) -> list[WantedFile]:
     """Return the files outside the agent's folder: `units` by program, in `folder`, and the commands."""
     layout = Layout()
     files = [WantedFile(f"{folder}/{program}.service", text) for program, text in units.items()]
@@ -333,7 +333,7 @@ def installed_files(target: Target, folder: str, units: Mapping[str, str]) -> li
     return files
 
 
-def _enable(target: Target, say: Say) -> None:
+def _enable(target: InstallTarget, say: Say) -> None:
     """Let systemd start both programs at boot. Later only repair links to units that were moved."""
     enabled = target.layout.state / ENABLED
     first = not enabled.exists()

@@ -28,7 +28,7 @@ import msgspec
 import trio
 
 from agent.actions import disk
-from agent.actions.catalog import Releases, identify_file
+from agent.actions.catalog import ReleaseCatalog, identify_file
 from agent.control.fetch import CALL_LIMIT, Fetched, Versions, fetch
 from agent.install.credentials import cloud_of
 from agent.install.source import PACKAGE, Staged
@@ -36,7 +36,7 @@ from agent.install.target import Say
 from agent.launch.links import is_usable
 from agent.layout import AGENT, PROGRAMS, Layout
 from agent.releases.chain import has_pin, pin
-from agent.releases.choose import Asked, Keep, Read, Refuse, choose, choose_file
+from agent.releases.choose import Keep, Read, Refuse, ReleaseQuestion, choose, choose_file
 from agent.releases.header import check_identity, read_identity
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
@@ -45,7 +45,7 @@ from agent.releases.unpack import unpack
 from agent.releases.web import Web
 from agent.system.host import host_facts
 from agent.update import store
-from agent.update.record import Offer, Record, Release, Slots
+from agent.update.record import Release, ReleaseOffer, ReleaseSlots, UpdateRecord
 from rpc.api import ApiClient
 from schema import ErrorKind, MachineError
 from support import Worker, version
@@ -66,7 +66,7 @@ DOWNLOAD_LIMIT: Final = 3600.0
 _NOT_INSTALLED: Final = "0" * 64  # no file has this hash
 
 
-class ReleaseFile(msgspec.Struct, frozen=True):
+class InstallFile(msgspec.Struct, frozen=True):
     """A verified release file on this computer's disk."""
 
     program: str
@@ -86,7 +86,7 @@ def is_release(executable: Path) -> bool:
     return (folder / "run").is_file() and (folder / "contents.json").is_file()
 
 
-def read_release(program: str, path: Path, platform: str) -> ReleaseFile:
+def read_release(program: str, path: Path, platform: str) -> InstallFile:
     """Return a release file after checking its program and platform.
 
     Raises MachineError: INVALID if it is the file of another program or platform, or no release file; NOT_FOUND.
@@ -107,14 +107,14 @@ def read_release(program: str, path: Path, platform: str) -> ReleaseFile:
             remedy=f"use the release file of {program} for {platform}",
         )
     release = Release(header.version, identified.sha256, identified.size, path.as_uri(), header.platform)
-    return ReleaseFile(program, path, release)
+    return InstallFile(program, path, release)
 
 
 @dataclass
 class ReleaseSource:
     """The releases of an installation. `files` are those on the disk; `fetch` adds what the cloud offers."""
 
-    files: dict[str, ReleaseFile]
+    files: dict[str, InstallFile]
     """By program, as `read_release` returns them."""
     platform: str
     """The platform of the target, such as linux/aarch64."""
@@ -124,7 +124,7 @@ class ReleaseSource:
     """root.json that is about to be pinned."""
     system: Path = Path("/")
     """Root folder of the target."""
-    _offered: dict[str, ReleaseFile] = field(default_factory=dict)
+    _offered: dict[str, InstallFile] = field(default_factory=dict)
 
     @property
     def space(self) -> int:
@@ -192,7 +192,7 @@ class ReleaseSource:
                     trusted = Path(folder)
                     await worker.run(partial(pin, trusted, self.root))
                 transport = Transport(web, address.part)
-                releases = Releases(Trust(trusted, worker), transport, web, worker, layout.downloads)
+                releases = ReleaseCatalog(Trust(trusted, worker), transport, web, worker, layout.downloads)
                 with _limited("the signed releases", CALL_LIMIT * 4):
                     signed = await releases.signed()
                 if signed is not None:
@@ -222,14 +222,14 @@ class ReleaseSource:
         layout: Layout,
         name: str,
         fetched: Fetched,
-        releases: Releases,
+        releases: ReleaseCatalog,
         signed: tuple[Signed, ...] | None,
         address: CloudAddress,
         say: Say,
-    ) -> ReleaseFile:
+    ) -> InstallFile:
         desired = fetched.agent if name == AGENT else fetched.server
-        asked = Asked("stable", desired, signed, address.part, self.platform, explicit=True)
-        record = Record(name, Slots(Release("", _NOT_INSTALLED, 0, "", self.platform)))
+        asked = ReleaseQuestion("stable", desired, signed, address.part, self.platform, explicit=True)
+        record = UpdateRecord(name, ReleaseSlots(Release("", _NOT_INSTALLED, 0, "", self.platform)))
         choice = choose(record, asked)
         if isinstance(choice, Read):
             with _limited(f"the file of {name}", DOWNLOAD_LIMIT):
@@ -237,7 +237,7 @@ class ReleaseSource:
             choice = choose_file(record, asked, choice, *read)
         if isinstance(choice, Refuse):
             raise MachineError(str(choice.problem), kind=ErrorKind.PRECONDITION)
-        if not isinstance(choice, Offer):
+        if not isinstance(choice, ReleaseOffer):
             raise _nothing_offered(name, self.platform, address, choice)
         release = choice.release
         disk.check_space(layout, name, release)
@@ -246,7 +246,7 @@ class ReleaseSource:
         with _limited(f"the file of {name}", DOWNLOAD_LIMIT):
             await releases.download(release, path)
         check_identity(read_identity(path), Header(name, release.version, self.platform))
-        return ReleaseFile(name, path, msgspec.structs.replace(release, size=path.stat().st_size))
+        return InstallFile(name, path, msgspec.structs.replace(release, size=path.stat().st_size))
 
 
 def forget_unpacked(environment: Mapping[str, str] = os.environ, executable: str = sys.executable) -> None:
@@ -278,7 +278,7 @@ def _installed(layout: Layout, name: str) -> Release | None:
     return record.slots.current if is_usable(layout, name, record.slots.current.sha256) else None
 
 
-def _check_signed(file: ReleaseFile, signed: tuple[Signed, ...], now: datetime) -> None:
+def _check_signed(file: InstallFile, signed: tuple[Signed, ...], now: datetime) -> None:
     release = file.release
     for entry in signed:
         if (entry.sha256, entry.custom.program, entry.custom.platform) == (

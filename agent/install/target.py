@@ -25,7 +25,7 @@ _INIT: Final = ("usr/lib/systemd/systemd", "lib/systemd/systemd")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class InstallTarget:
     """A system: `root` is / or the root folder of an image; `live` if its systemd runs."""
 
     root: Path = Path("/")

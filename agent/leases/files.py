@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent.leases.lease import FORMAT, MAX_BYTES, Content, encode, is_ignored, is_name, parse
+from agent.leases.lease import FORMAT, MAX_BYTES, LeaseContent, encode, is_ignored, is_name, parse
 from schema import ErrorKind, MachineError
 from support.files import replace_file
 
@@ -29,21 +29,21 @@ _SHARED: Final = 0o1775
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class File(NamedTuple):
+class LeaseFile(NamedTuple):
     """A file in the folder: its lease, or what is wrong with it."""
 
     name: str
     identity: tuple[int, ...]  # changes whenever the file is written or replaced
     changed: float  # seconds since 1970; programs cannot set this
-    content: Content | None
+    content: LeaseContent | None
     problem: str = ""
     remedy: str = ""
 
 
-class Files(NamedTuple):
+class LeaseFiles(NamedTuple):
     """The files, and whether there are more than MAX_FILES."""
 
-    files: tuple[File, ...]
+    files: tuple[LeaseFile, ...]
     too_many: bool = False
 
 
@@ -66,19 +66,19 @@ def _group(name: str) -> int | None:
         return None
 
 
-def read(folder: Path) -> Files:
+def read(folder: Path) -> LeaseFiles:
     """Return the files in the folder by name. Raises OSError if it cannot be read."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with os.scandir(descriptor) as entries:
             names = [entry.name for entry in islice(entries, MAX_FILES + 1)]
         files = [file for name in sorted(names[:MAX_FILES]) for file in _read(name, descriptor)]
-        return Files(tuple(files), len(names) > MAX_FILES)
+        return LeaseFiles(tuple(files), len(names) > MAX_FILES)
     finally:
         os.close(descriptor)
 
 
-def _read(name: str, folder: int) -> Iterator[File]:
+def _read(name: str, folder: int) -> Iterator[LeaseFile]:
     """Yield the file; nothing if it is not complete yet, or was deleted."""
     if is_ignored(name):
         return
@@ -88,17 +88,17 @@ def _read(name: str, folder: int) -> Iterator[File]:
         return
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else str(error.strerror)
-        yield File(name, (), 0.0, None, f"is not a lease: {reason}", "delete it, and write a file")
+        yield LeaseFile(name, (), 0.0, None, f"is not a lease: {reason}", "delete it, and write a file")
         return
     try:
         status = os.fstat(descriptor)
         identity = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
-        yield _judge(File(name, identity, status.st_ctime, None), status.st_mode, descriptor)
+        yield _judge(LeaseFile(name, identity, status.st_ctime, None), status.st_mode, descriptor)
     finally:
         os.close(descriptor)
 
 
-def _judge(file: File, mode: int, descriptor: int) -> File:
+def _judge(file: LeaseFile, mode: int, descriptor: int) -> LeaseFile:
     if not is_name(file.name):
         remedy = "use at most 64 letters, digits, `.`, `_` and `-`"
         return file._replace(problem="is not a lease: its name is not valid", remedy=remedy)
@@ -112,7 +112,7 @@ def _judge(file: File, mode: int, descriptor: int) -> File:
         return file._replace(problem=f"cannot be read: {error.strerror}", remedy="delete it")
 
 
-def write(folder: Path, name: str, content: Content) -> None:
+def write(folder: Path, name: str, content: LeaseContent) -> None:
     """Write a lease, or renew it. Raises OSError."""
     replace_file(folder / name, encode(content))
 

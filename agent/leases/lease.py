@@ -21,7 +21,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Content:
+class LeaseContent:
     """What a program wrote: the end in seconds since 1970, and a note for people."""
 
     end: float
@@ -38,17 +38,17 @@ def is_ignored(name: str) -> bool:
     return name.startswith(".") or name.endswith(PART)
 
 
-def parse(data: bytes) -> Content:
+def parse(data: bytes) -> LeaseContent:
     """Return the content of a lease: a line with the end, and optionally one with a note. ValueError for others."""
     lines = data.decode("utf-8", "replace").splitlines()
     first = lines[0].strip() if lines else ""
     if len(data) > MAX_BYTES or not _SECONDS.fullmatch(first):
         raise ValueError(f"its first line is {first[:40]!r}" if first else "it is empty")
     note = "".join(character for character in " ".join(lines[1:2]) if character.isprintable())
-    return Content(float(first), note.strip()[:MAX_NOTE])
+    return LeaseContent(float(first), note.strip()[:MAX_NOTE])
 
 
-def encode(content: Content) -> bytes:
+def encode(content: LeaseContent) -> bytes:
     """Return the content of a file."""
     note = " ".join(content.note.split())[:MAX_NOTE]
     return f"{content.end:.0f}\n{note}\n".encode() if note else f"{content.end:.0f}\n".encode()

@@ -15,7 +15,7 @@ import structlog
 import trio
 
 from agent.leases import files
-from agent.leases.lease import LONGEST, MAX_NOTE, Content, counted_end, is_name
+from agent.leases.lease import LONGEST, MAX_NOTE, LeaseContent, counted_end, is_name
 from schema import ConfigError, ErrorKind, MachineError
 from support import RunBlocking
 from support.files import Inotify
@@ -31,7 +31,7 @@ GRACE: Final = 60.0
 _log = structlog.get_logger("agent.leases")
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldLease(msgspec.Struct, frozen=True):
     """A lease that counts, in the answer of `machine agent lease list`, too. The end is in seconds since 1970."""
 
     name: str
@@ -40,7 +40,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class _Entry(NamedTuple):
-    file: files.File
+    file: files.LeaseFile
     end: float  # by the clock that is never set; the lease is over then
 
 
@@ -98,7 +98,7 @@ class Leases:
         finally:
             inotify.close()
 
-    async def current(self) -> list[Held]:
+    async def current(self) -> list[HeldLease]:
         """Return the leases that count now; if the folder cannot be read, those that were read before."""
         try:
             await self._read()
@@ -108,7 +108,7 @@ class Leases:
             self._fail(error)
         now, boot = self._wall(), self._since_boot()
         return [
-            Held(name, now + entry.end - boot, entry.file.content.note)
+            HeldLease(name, now + entry.end - boot, entry.file.content.note)
             for name, entry in self._entries.items()
             if entry.file.content is not None and entry.end > boot
         ]
@@ -142,7 +142,7 @@ class Leases:
         return []
 
     async def _read(self) -> None:
-        read: files.Files = await self._run(partial(files.read, self._folder))
+        read: files.LeaseFiles = await self._run(partial(files.read, self._folder))
         now, boot = self._wall(), self._since_boot()
         before, self._entries = self._entries, {}
         for file in read.files:
@@ -159,7 +159,7 @@ class Leases:
 
     # ---- for the control socket
 
-    async def take(self, name: str, seconds: float, note: str = "") -> Held:
+    async def take(self, name: str, seconds: float, note: str = "") -> HeldLease:
         """Take a lease, or replace the one with this name.
 
         INVALID for a wrong name or time; PRECONDITION if it cannot be stored.
@@ -175,9 +175,9 @@ class Leases:
                 "`machine agent hold`",
             )
         until = self._wall() + seconds
-        content = Content(math.ceil(until), note[:MAX_NOTE])
+        content = LeaseContent(math.ceil(until), note[:MAX_NOTE])
         await self._change(name, partial(files.write, self._folder, name, content))
-        return Held(name, until, content.note)
+        return HeldLease(name, until, content.note)
 
     async def release(self, name: str) -> None:
         """End a lease. NOT_FOUND if there is none; PRECONDITION if its file cannot be deleted."""
@@ -197,6 +197,6 @@ class Leases:
         self.on_change()
 
 
-def _left(file: files.File, now: float) -> float:
+def _left(file: files.LeaseFile, now: float) -> float:
     """Return the seconds for which a lease counts that is seen for the first time."""
     return 0.0 if file.content is None else min(counted_end(file.content.end, file.changed) - now, LONGEST)

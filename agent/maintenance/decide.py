@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from agent.maintenance.windows import Window, openings
+from agent.maintenance.windows import MaintenanceHours, openings
 
 MAX_NAMES: Final = 5
 """Leases that a reason names."""
@@ -17,7 +17,7 @@ MAX_NAMES: Final = 5
 class Policy:
     """What the owner of the device permits."""
 
-    windows: Sequence[Window] = ()
+    windows: Sequence[MaintenanceHours] = ()
     """Maintenance takes place while one of them is open; without windows at any time."""
     longest_deferral: float | None = None
     """Seconds after which maintenance is allowed although a rule forbids it; None waits without limit."""
@@ -26,7 +26,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Lease:
+class CountedLease:
     """Request of a program or a person to leave the machine alone until a time, in seconds since 1970."""
 
     name: str
@@ -34,7 +34,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Facts:
+class MaintenanceFacts:
     """State of the machine at the time of the decision."""
 
     waiting_since: float
@@ -42,7 +42,7 @@ class Facts:
     reboot does not begin the longest deferral again, and corrects it when the clock is set."""
     requested: bool = False
     """Whether a person requested it now."""
-    leases: Sequence[Lease] = ()
+    leases: Sequence[CountedLease] = ()
     """Leases; those that have expired are ignored."""
     server_runs: bool = True
     """Whether machine-server runs. If it does not, its answer does not count and nothing is disturbed."""
@@ -52,7 +52,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MaintenanceVerdict:
     """Answer and its reason, in words for people."""
 
     allowed: bool
@@ -79,10 +79,10 @@ class _Result:
     until: float | None = None
 
 
-_Rule = Callable[[float, Policy, Facts], _Result | None]
+_Rule = Callable[[float, Policy, MaintenanceFacts], _Result | None]
 
 
-def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
+def decide(now: float, settings: Policy, facts: MaintenanceFacts) -> MaintenanceVerdict:
     """Return whether an update or a restart may take place at `now`, in seconds since 1970.
 
     The first rule of PERMISSIONS that applies allows it. Otherwise every rule of REFUSALS that applies forbids it,
@@ -92,31 +92,31 @@ def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
     latest = None if limit is None else facts.waiting_since + limit
     for permission in PERMISSIONS:
         if (result := permission(now, settings, facts)) is not None:
-            return Verdict(True, result.reason, facts.waiting_since, result.until, latest)
+            return MaintenanceVerdict(True, result.reason, facts.waiting_since, result.until, latest)
     refusals = [result for refusal in REFUSALS if (result := refusal(now, settings, facts)) is not None]
     if not refusals:
         current = [item.end for item in openings(settings.windows, now, settings.zone) if item.start <= now]
         reason = "the maintenance window is open" if current else "nothing forbids it"
-        return Verdict(True, reason, facts.waiting_since, max(current, default=None), latest)
+        return MaintenanceVerdict(True, reason, facts.waiting_since, max(current, default=None), latest)
     until = max((result.until for result in refusals if result.until is not None), default=None)
     if latest is not None:
         until = latest if until is None else min(until, latest)
     reason, *others = (result.reason for result in refusals)
-    return Verdict(False, reason, facts.waiting_since, until, latest, tuple(others))
+    return MaintenanceVerdict(False, reason, facts.waiting_since, until, latest, tuple(others))
 
 
-def _requested(now: float, settings: Policy, facts: Facts) -> _Result | None:
+def _requested(now: float, settings: Policy, facts: MaintenanceFacts) -> _Result | None:
     return _Result("a person requested it") if facts.requested else None
 
 
-def _deferred_long_enough(now: float, settings: Policy, facts: Facts) -> _Result | None:
+def _deferred_long_enough(now: float, settings: Policy, facts: MaintenanceFacts) -> _Result | None:
     limit = settings.longest_deferral
     if limit is None or now - facts.waiting_since < limit:
         return None
     return _Result(f"it has waited for the longest deferral, {limit / 3600:g} h")
 
 
-def _leased(now: float, settings: Policy, facts: Facts) -> _Result | None:
+def _leased(now: float, settings: Policy, facts: MaintenanceFacts) -> _Result | None:
     leases = [lease for lease in facts.leases if lease.until > now]
     if not leases:
         return None
@@ -128,11 +128,11 @@ def _leased(now: float, settings: Policy, facts: Facts) -> _Result | None:
     )
 
 
-def _server_refuses(now: float, settings: Policy, facts: Facts) -> _Result | None:
+def _server_refuses(now: float, settings: Policy, facts: MaintenanceFacts) -> _Result | None:
     return _Result(facts.server_refuses) if facts.server_runs and facts.server_refuses is not None else None
 
 
-def _outside_windows(now: float, settings: Policy, facts: Facts) -> _Result | None:
+def _outside_windows(now: float, settings: Policy, facts: MaintenanceFacts) -> _Result | None:
     upcoming = openings(settings.windows, now, settings.zone)
     if not upcoming or upcoming[0].start <= now:
         return None

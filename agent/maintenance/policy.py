@@ -7,7 +7,7 @@ from datetime import time, tzinfo
 from typing import Final
 
 from agent.maintenance.decide import Policy
-from agent.maintenance.windows import Window
+from agent.maintenance.windows import MaintenanceHours
 from schema.agent import AdvancedSettings, MaintenanceWindow
 
 _DAYS: Final[Mapping[str, int]] = {"mon": 0, "tue": 1, "wed": 2, "thu": 3, "fri": 4, "sat": 5, "sun": 6}
@@ -19,6 +19,6 @@ def policy(settings: AdvancedSettings, zone: tzinfo) -> Policy:
     return Policy(windows, settings.maintenance_longest_deferral or None, zone)
 
 
-def _window(window: MaintenanceWindow) -> Window:
+def _window(window: MaintenanceWindow) -> MaintenanceHours:
     days = frozenset(_DAYS[day] for day in window.days)
-    return Window(time.fromisoformat(window.start), time.fromisoformat(window.end), days)
+    return MaintenanceHours(time.fromisoformat(window.start), time.fromisoformat(window.end), days)

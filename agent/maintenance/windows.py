@@ -11,7 +11,7 @@ EVERY_DAY: Final = frozenset(range(7))
 
 
 @dataclass(frozen=True)
-class Window:
+class MaintenanceHours:
     """Window that opens on some days of the week, in the device's time zone.
 
     `days` are the days on which it opens, 0 for Monday to 6 for Sunday. It closes at `end`: on the next day if `end` is
@@ -42,7 +42,7 @@ class Opening:
     end: float
 
 
-def openings(windows: Iterable[Window], now: float, zone: tzinfo) -> list[Opening]:
+def openings(windows: Iterable[MaintenanceHours], now: float, zone: tzinfo) -> list[Opening]:
     """Return the periods of the windows that have not ended at `now`, by start.
 
     Each window is represented at least by its present or next opening. `now` is in seconds since 1970.
@@ -52,14 +52,14 @@ def openings(windows: Iterable[Window], now: float, zone: tzinfo) -> list[Openin
     return sorted((opening for opening in upcoming if opening.end > now), key=lambda opening: opening.start)
 
 
-def _week(window: Window, today: date, zone: tzinfo) -> Iterator[Opening]:
+def _week(window: MaintenanceHours, today: date, zone: tzinfo) -> Iterator[Opening]:
     for offset in range(-2, 9):  # one opening lasts at most a day, and a change of clocks
         day = today + timedelta(days=offset)
         if day.weekday() in window.days:
             yield _opening(window, day, zone)
 
 
-def _opening(window: Window, day: date, zone: tzinfo) -> Opening:
+def _opening(window: MaintenanceHours, day: date, zone: tzinfo) -> Opening:
     first = datetime.combine(day, window.start)
     last = datetime.combine(day + timedelta(days=window.end <= window.start), window.end)
     start = first.replace(tzinfo=zone).timestamp()

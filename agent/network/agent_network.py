@@ -14,23 +14,23 @@ import trio
 from msgspec.structs import replace
 
 from agent.console.server import Command
-from agent.control.report import NetworkReport, Problem, network_report
+from agent.control.report import NetworkReport, ProblemReport, network_report
 from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
 from agent.parts import part
 from netmgr import programs
 from netmgr.model import Network
-from netmgr.model import Settings as NetworkSettings
+from netmgr.model import NetworkSettings as NetworkSettings
 from netmgr.portal import Lock
 from netmgr.provisioning import Forced
 from netmgr.service import (
-    Cloud,
     Inputs,
     NetworkCommands,
     NetworkService,
     PortalBackend,
     Product,
+    ProofCloud,
     network_explanation,
     network_status,
     stores_of,
@@ -114,9 +114,9 @@ class AgentNetwork:
         }
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ProblemReport, ...]:
         """What keeps the network from being as it should be."""
-        return tuple(Problem("network", text) for text in self.service.problems)
+        return tuple(ProblemReport("network", text) for text in self.service.problems)
 
     def report(self) -> NetworkReport:
         """Return the state of the network for the cloud, without secrets."""
@@ -147,11 +147,11 @@ class AgentNetwork:
     def _is_configured(self) -> bool:
         return self.credentials is not None
 
-    def _cloud(self) -> Cloud | None:
+    def _cloud(self) -> ProofCloud | None:
         key = self._store.stored.connectivity_key
         if self.credentials is None or not key:
             return None
-        return Cloud(self.credentials.app_address, self.credentials.id, key)
+        return ProofCloud(self.credentials.app_address, self.credentials.id, key)
 
     async def _reboot(self) -> None:
         with suppress(MachineError):  # it is repeated

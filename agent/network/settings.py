@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from netmgr.model import HIGHEST_PRIORITY, Enterprise, Hotspot, Network, Open, Personal, Security, StaticAddress
-from netmgr.model import Settings as NetworkSettings
+from netmgr.model import NetworkSettings as NetworkSettings
 from schema.agent import AdditionalNetwork, EnterpriseAccount, Settings
 
 PORTAL: Final = "portal: "

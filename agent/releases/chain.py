@@ -58,7 +58,7 @@ def pin(folder: Path, content: bytes) -> None:
     replace_file(folder / PINNED, content)
 
 
-class Chain:
+class RootChain:
     """One pass through the metadata, in the order of the specification. All methods block."""
 
     def __init__(self, folder: Path, now: datetime) -> None:

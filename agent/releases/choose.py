@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from agent.releases.signed import Signed
 from agent.update.desired import CUSTOM, DesiredVersion
-from agent.update.record import Offer, Record, Release
+from agent.update.record import Release, ReleaseOffer, UpdateRecord
 from schema import ConfigError, SemanticVersion, VersionForm, version_form
 from schema.agent import shown_url
 from uplink.releases import Header, normal_platform
@@ -30,7 +30,7 @@ from uplink.releases import Header, normal_platform
 _URLS: Final = (VersionForm.HTTPS, VersionForm.FILE, VersionForm.HTTP)
 
 
-class Asked(NamedTuple):
+class ReleaseQuestion(NamedTuple):
     """What decides about one program of a machine."""
 
     setting: str  # `version_control` of the device: stable, dev, a version or a URL
@@ -63,10 +63,10 @@ class Refuse(NamedTuple):
     problem: ConfigError
 
 
-Choice: TypeAlias = Offer | Read | Keep | Refuse
+Choice: TypeAlias = ReleaseOffer | Read | Keep | Refuse
 
 
-def choose(record: Record, asked: Asked) -> Choice:
+def choose(record: UpdateRecord, asked: ReleaseQuestion) -> Choice:
     """Return which release is to be offered to the record of a program."""
     platform = normal_platform(asked.platform)
     listed = [entry for entry in asked.signed or () if entry.custom.program == record.program]
@@ -91,8 +91,8 @@ def choose(record: Record, asked: Asked) -> Choice:
 
 
 def choose_file(
-    record: Record, asked: Asked, read: Read, header: Header, sha256: str, size: int
-) -> Offer | Keep | Refuse:
+    record: UpdateRecord, asked: ReleaseQuestion, read: Read, header: Header, sha256: str, size: int
+) -> ReleaseOffer | Keep | Refuse:
     """Return whether the file that `choose` wanted to be read is offered."""
     platform = normal_platform(asked.platform)
     value = shown_url(read.url)
@@ -116,7 +116,7 @@ def choose_file(
     return _take(record, asked, Release(header.version, sha256, size, read.url, platform))
 
 
-def _own(record: Record, asked: Asked, usable: list[Signed]) -> Choice:
+def _own(record: UpdateRecord, asked: ReleaseQuestion, usable: list[Signed]) -> Choice:
     """Return the choice if the cloud names no release."""
     form = version_form(asked.setting)
     if form in _URLS:
@@ -143,7 +143,7 @@ def _own(record: Record, asked: Asked, usable: list[Signed]) -> Choice:
     )
 
 
-def _url(record: Record, asked: Asked, url: str, *, must_be_signed: bool) -> Read | Refuse:
+def _url(record: UpdateRecord, asked: ReleaseQuestion, url: str, *, must_be_signed: bool) -> Read | Refuse:
     form = version_form(url)
     if form not in _URLS:
         return _refuse(record, asked, "is not a URL of a file", shown_url(url), "write an https:// or file:/// URL")
@@ -158,7 +158,7 @@ def _url(record: Record, asked: Asked, url: str, *, must_be_signed: bool) -> Rea
     return Read(url, must_be_signed)
 
 
-def _unsigned(record: Record, asked: Asked, answer: DesiredVersion) -> Offer | Keep | Refuse:
+def _unsigned(record: UpdateRecord, asked: ReleaseQuestion, answer: DesiredVersion) -> ReleaseOffer | Keep | Refuse:
     """Return the choice for a machine that trusts its cloud."""
     if not answer.sha256:
         return _refuse(
@@ -178,7 +178,7 @@ def _unsigned(record: Record, asked: Asked, answer: DesiredVersion) -> Offer | K
     return _take(record, asked, release)
 
 
-def _signed(record: Record, asked: Asked, entry: Signed) -> Offer | Keep | Refuse:
+def _signed(record: UpdateRecord, asked: ReleaseQuestion, entry: Signed) -> ReleaseOffer | Keep | Refuse:
     custom, minimum = entry.custom, entry.custom.minimum
     current = record.slots.current.version
     if minimum and _is_below(current, minimum):
@@ -200,16 +200,16 @@ def _is_below(version: str, minimum: str) -> bool:
         return False
 
 
-def _take(record: Record, asked: Asked, release: Release) -> Offer | Keep:
+def _take(record: UpdateRecord, asked: ReleaseQuestion, release: Release) -> ReleaseOffer | Keep:
     if release.sha256 == record.slots.current.sha256:
         return Keep(f"version {release.version} is installed", installed=True)
     for entry in record.quarantine:
         if entry.sha256 == release.sha256 and not asked.explicit:
             return Keep(f"version {release.version} is in quarantine: {entry.reason}")
-    return Offer(release, asked.explicit)
+    return ReleaseOffer(release, asked.explicit)
 
 
-def _refuse(record: Record, asked: Asked, reason: str, value: str, remedy: str) -> Refuse:
+def _refuse(record: UpdateRecord, asked: ReleaseQuestion, reason: str, value: str, remedy: str) -> Refuse:
     program = "agent" if record.program == "machine-agent" else record.program
     root = "defaults" if asked.answer is None else "agent"
     path = f"chosen-versions.{record.program}" if asked.chosen else f"{root}.version_control.{program}"

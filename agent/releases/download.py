@@ -24,7 +24,7 @@ from uplink.releases import MAX_FILE
 _CHUNK: Final = 1 << 20
 
 
-class Downloads:
+class ReleaseDownloads:
     """Downloads release files. `worker` must be open; use one of its own, because files are large."""
 
     def __init__(self, web: Web, worker: Worker) -> None:

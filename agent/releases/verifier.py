@@ -21,7 +21,7 @@ import msgspec
 import trio
 
 from agent.releases import chain
-from agent.releases.chain import Chain, MetadataFile, Untrusted
+from agent.releases.chain import MetadataFile, RootChain, Untrusted
 from agent.releases.signed import Listing
 from schema import ErrorKind, MachineError
 from support import Worker
@@ -72,13 +72,13 @@ class _Steps:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._chain: Chain | None = None
+        self._chain: RootChain | None = None
 
     def run(self, step: str, *arguments: Any) -> Any:
         if step == "pin":
             return chain.pin(self._folder, *arguments)
         if step == "open":
-            self._chain = Chain(self._folder, *arguments)
+            self._chain = RootChain(self._folder, *arguments)
             return self._chain.root_version
         return getattr(self._chain, step)(*arguments)
 

@@ -14,7 +14,7 @@ import trio
 
 from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.supervise.processes import IDENTITY, oom_kills, variables
-from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
+from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, ServerExit, ServerProcess, Started, died
 from nursery_graph import ProcessGroup, process_group
 from support import ChangeSignal, Worker, ungrouped
 
@@ -98,7 +98,7 @@ class ChildBackend:
     def _is_enabled(self) -> bool:
         return self._should_run
 
-    async def _run_once(self, started: Started) -> Exit:
+    async def _run_once(self, started: Started) -> ServerExit:
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         begun = trio.current_time()
         memory = await self._worker.run(oom_kills)
@@ -117,9 +117,9 @@ class ChildBackend:
                 finally:
                     self._group = None
         except OSError as error:
-            return Exit(time.time(), f"{self._command[0]} cannot be executed: {error.strerror}", 0.0)
+            return ServerExit(time.time(), f"{self._command[0]} cannot be executed: {error.strerror}", 0.0)
         out_of_memory = status == -signal.SIGKILL and await self._worker.run(oom_kills) > memory
-        return Exit(time.time(), died(status, out_of_memory=out_of_memory), trio.current_time() - begun)
+        return ServerExit(time.time(), died(status, out_of_memory=out_of_memory), trio.current_time() - begun)
 
     async def _until_ended(self, group: ProcessGroup, begun: float, started: Started) -> int:
         async with trio.open_nursery() as nursery:
@@ -127,7 +127,7 @@ class ChildBackend:
             nursery.start_soon(_log_lines, group.process.stderr)
             try:
                 # The launcher has the same process id; what it sets for the program appears in /proc later.
-                started(Process(group.pid, begun, environment=self._environment.get(IDENTITY, "")))
+                started(ServerProcess(group.pid, begun, environment=self._environment.get(IDENTITY, "")))
                 status = await group.wait()
             except trio.Cancelled:
                 with trio.CancelScope(shield=True):

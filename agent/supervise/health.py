@@ -21,7 +21,7 @@ LONGEST_DELAY: Final = 300.0
 STABLE: Final = 600.0  # seconds of running after which crashes are forgotten
 
 
-class Answer(Enum):
+class ProbeAnswer(Enum):
     """The result of a request."""
 
     ANSWERED = "it answered"
@@ -29,7 +29,7 @@ class Answer(Enum):
     EXCUSED = "it could not answer"
 
 
-class Limits(NamedTuple):
+class HealthLimits(NamedTuple):
     """Times in seconds."""
 
     start: float = 600.0  # until the first answer
@@ -39,10 +39,10 @@ class Limits(NamedTuple):
     failures: int = 6  # unanswered requests in a row
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = HealthLimits()
 
 
-class Health(NamedTuple):
+class ServerHealth(NamedTuple):
     """What the requests to one process have shown. `deadline` is the time of the first answer at the latest."""
 
     deadline: float
@@ -50,14 +50,14 @@ class Health(NamedTuple):
     failures: int = 0
 
 
-def judge(health: Health, answer: Answer, now: float, limits: Limits) -> tuple[Health, str]:
+def judge(health: ServerHealth, answer: ProbeAnswer, now: float, limits: HealthLimits) -> tuple[ServerHealth, str]:
     """Return the health after one more request, and the reason to kill the process, or an empty text."""
-    if answer is Answer.ANSWERED:
+    if answer is ProbeAnswer.ANSWERED:
         return health._replace(served=True, failures=0), ""
     if not health.served:
-        late = now >= health.deadline and answer is Answer.SILENT
+        late = now >= health.deadline and answer is ProbeAnswer.SILENT
         return health, f"it did not serve within {limits.start / 60:g} minutes" if late else ""
-    if answer is Answer.EXCUSED:
+    if answer is ProbeAnswer.EXCUSED:
         return health, ""
     health = health._replace(failures=health.failures + 1)
     dead = health.failures >= limits.failures

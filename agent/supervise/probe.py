@@ -21,7 +21,7 @@ _MAX_FILE: Final = 4096
 _MAX_RESPONSE: Final = 64 * 1024
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     """A local TCP address. `tls` is None if it is not known whether it needs TLS."""
 
     host: str
@@ -46,7 +46,7 @@ class RestartStatus(msgspec.Struct, frozen=True):
     report this."""
 
 
-def read_addresses(path: Path, pid: int) -> tuple[Address, ...]:
+def read_addresses(path: Path, pid: int) -> tuple[ServerAddress, ...]:
     """Return the addresses at which process `pid` serves, loopback first; none while it does not. Blocks briefly.
 
     They are those in the file. If there is no file of this process, because the program is one that does not write it,
@@ -87,7 +87,7 @@ class AddressProbe:
         return False
 
 
-def _local(text: str, tls: bool | None) -> Address | None:
+def _local(text: str, tls: bool | None) -> ServerAddress | None:
     """Return `host:port` as an address of this computer; every address is reached by loopback."""
     host, _, port = text.rpartition(":")
     try:
@@ -96,11 +96,11 @@ def _local(text: str, tls: bool | None) -> Address | None:
     except ValueError:
         return None
     if address.is_unspecified:
-        return Address("127.0.0.1" if address.version == 4 else "::1", number, tls)
-    return Address(str(address), number, tls)
+        return ServerAddress("127.0.0.1" if address.version == 4 else "::1", number, tls)
+    return ServerAddress(str(address), number, tls)
 
 
-async def answers(address: Address) -> bool:
+async def answers(address: ServerAddress) -> bool:
     """Return whether an HTTP server answers at this address; bound it with a cancel scope."""
     return await _get(address, "/", len(_START)) != b""
 
@@ -138,7 +138,7 @@ def _status(response: bytes) -> RestartStatus:
         return RestartStatus()
 
 
-async def _get(address: Address, page: str, most: int) -> bytes:
+async def _get(address: ServerAddress, page: str, most: int) -> bytes:
     """Return the first `most` bytes of the response to a request; empty if no HTTP server answers.
 
     The certificate is not checked: it is issued for the machine's public name, and the address is one of this computer.
@@ -150,7 +150,7 @@ async def _get(address: Address, page: str, most: int) -> bytes:
     return b""
 
 
-async def _response(address: Address, tls: bool, page: str, most: int) -> bytes:
+async def _response(address: ServerAddress, tls: bool, page: str, most: int) -> bytes:
     try:
         tcp = await trio.open_tcp_stream(address.host, address.port)
         async with tcp:

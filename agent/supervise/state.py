@@ -12,7 +12,7 @@ import trio
 KEPT_EXITS: Final = 10
 
 
-class Exit(msgspec.Struct, frozen=True):
+class ServerExit(msgspec.Struct, frozen=True):
     """An end of machine-server that was not requested."""
 
     time: float  # seconds since 1970
@@ -20,7 +20,7 @@ class Exit(msgspec.Struct, frozen=True):
     ran: float  # seconds
 
 
-class Process(NamedTuple):
+class ServerProcess(NamedTuple):
     """A running machine-server. `environment` and `release` are empty if they cannot be read."""
 
     pid: int
@@ -32,15 +32,15 @@ class Process(NamedTuple):
 class ServerState(NamedTuple):
     """State of machine-server at one moment."""
 
-    process: Process | None = None
+    process: ServerProcess | None = None
     serving_since: float = 0.0  # seconds since 1970; 0 if it has not answered yet
     answering: bool = False  # it answered the last request
     disabled: bool = False  # it is kept stopped
     restart_needed: str = ""  # why it must be restarted before the settings apply to it, or empty
-    exits: tuple[Exit, ...] = ()  # the newest last, at most KEPT_EXITS
+    exits: tuple[ServerExit, ...] = ()  # the newest last, at most KEPT_EXITS
 
 
-class Phase(Enum):
+class ServerPhase(Enum):
     """What machine-server does, as people see it."""
 
     DISABLED = "disabled"
@@ -50,34 +50,37 @@ class Phase(Enum):
     SILENT = "silent"
 
 
-def phase_of(state: ServerState) -> Phase:
+def phase_of(state: ServerState) -> ServerPhase:
     """Return the phase of a state."""
     if state.process is None:
-        return Phase.DISABLED if state.disabled else Phase.STOPPED
+        return ServerPhase.DISABLED if state.disabled else ServerPhase.STOPPED
     if state.answering:
-        return Phase.SERVING
-    return Phase.SILENT if state.serving_since else Phase.STARTING
+        return ServerPhase.SERVING
+    return ServerPhase.SILENT if state.serving_since else ServerPhase.STARTING
 
 
-PHASES: Final[Mapping[Phase, tuple[str, Mapping[Phase, str]]]] = {
-    Phase.DISABLED: ("kept stopped by `disable_viam_server`", {Phase.STOPPED: "setting removed"}),
-    Phase.STOPPED: (
+PHASES: Final[Mapping[ServerPhase, tuple[str, Mapping[ServerPhase, str]]]] = {
+    ServerPhase.DISABLED: ("kept stopped by `disable_viam_server`", {ServerPhase.STOPPED: "setting removed"}),
+    ServerPhase.STOPPED: (
         "no process runs: before a start, during the pause after a crash, or while it is updated",
-        {Phase.STARTING: "start", Phase.DISABLED: "setting"},
+        {ServerPhase.STARTING: "start", ServerPhase.DISABLED: "setting"},
     ),
-    Phase.STARTING: (
+    ServerPhase.STARTING: (
         "a process runs, and has not answered yet",
-        {Phase.SERVING: "first answer", Phase.STOPPED: "exit, stop, start timeout: kill"},
+        {ServerPhase.SERVING: "first answer", ServerPhase.STOPPED: "exit, stop, start timeout: kill"},
     ),
-    Phase.SERVING: (
+    ServerPhase.SERVING: (
         "it answered the last request",
-        {Phase.SILENT: "no answer", Phase.STOPPED: "exit, stop", Phase.STARTING: "restart by systemd"},
+        {
+            ServerPhase.SILENT: "no answer", ServerPhase.STOPPED: "exit, stop",
+            ServerPhase.STARTING: "restart by systemd",
+        },
     ),
-    Phase.SILENT: (
+    ServerPhase.SILENT: (
         "it has answered before, but not the last request",
         {
-            Phase.SERVING: "answer", Phase.STOPPED: "exit, stop, too many missing answers: kill",
-            Phase.STARTING: "restart by systemd",
+            ServerPhase.SERVING: "answer", ServerPhase.STOPPED: "exit, stop, too many missing answers: kill",
+            ServerPhase.STARTING: "restart by systemd",
         },
     ),
 }  # fmt: skip
@@ -86,17 +89,17 @@ PHASES: Final[Mapping[Phase, tuple[str, Mapping[Phase, str]]]] = {
 
 def mermaid() -> str:
     """Return the diagram of the phases for the documentation."""
-    lines = ["stateDiagram-v2", f"    [*] --> {Phase.STOPPED.value}"]
+    lines = ["stateDiagram-v2", f"    [*] --> {ServerPhase.STOPPED.value}"]
     for phase, (_, following) in PHASES.items():
         lines += [f"    {phase.value} --> {other.value}: {reason}" for other, reason in following.items()]
     return "\n".join(lines) + "\n"
 
 
-Started = Callable[[Process], None]
-Ended = Callable[[Exit], None]
+Started = Callable[[ServerProcess], None]
+Ended = Callable[[ServerExit], None]
 
 
-class Backend(Protocol):
+class ServerBackend(Protocol):
     """Runs machine-server and restarts it, with increasing delays, whenever it exits without a request."""
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:

@@ -12,9 +12,9 @@ import msgspec
 import structlog
 import trio
 
-from agent.supervise.health import DEFAULT_LIMITS, Answer, Health, Limits, judge
+from agent.supervise.health import DEFAULT_LIMITS, HealthLimits, ProbeAnswer, ServerHealth, judge
 from agent.supervise.processes import identified, is_suspended
-from agent.supervise.state import KEPT_EXITS, Backend, Exit, Process, ServerState
+from agent.supervise.state import KEPT_EXITS, ServerBackend, ServerExit, ServerProcess, ServerState
 from schema import MachineError
 from support import ChangeSignal, RunBlocking
 from support.files import follow_files, replace_file
@@ -41,13 +41,13 @@ class Supervisor:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: ServerBackend,
         probe: Probe,
         run: RunBlocking,
         *,
         exits: Path,
         address: Path,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: HealthLimits = DEFAULT_LIMITS,
     ) -> None:
         self._backend, self._probe, self._run = backend, probe, run
         self._exits_file, self._address = exits, address
@@ -149,7 +149,7 @@ class Supervisor:
 
     # ---- what the back end reports
 
-    def _has_started(self, process: Process) -> None:
+    def _has_started(self, process: ServerProcess) -> None:
         assert self._nursery is not None
         self._watching.cancel()
         self._watching = trio.CancelScope()
@@ -157,13 +157,13 @@ class Supervisor:
         self._update(process=process, serving_since=0.0, answering=False)
         self._nursery.start_soon(self._watch, process, self._watching)
 
-    def _has_ended(self, end: Exit) -> None:
+    def _has_ended(self, end: ServerExit) -> None:
         assert self._nursery is not None
         self._watching.cancel()
         exits = self._state.exits
         if not self._stopping:
             if self._killed_for:
-                end = Exit(end.time, f"{end.reason}: {self._killed_for}", end.ran)
+                end = ServerExit(end.time, f"{end.reason}: {self._killed_for}", end.ran)
             exits = (*exits, end)[-KEPT_EXITS:]
             _log.warning("machine-server has ended", reason=end.reason, ran=round(end.ran, 1))
         self._killed_for = ""
@@ -185,12 +185,12 @@ class Supervisor:
 
     # ---- watching one process
 
-    async def _watch(self, process: Process, scope: trio.CancelScope) -> None:
+    async def _watch(self, process: ServerProcess, scope: trio.CancelScope) -> None:
         with scope:
             now = trio.current_time()
             age = now - process.began
             limits = self.limits
-            health = Health(now + max(limits.start - age, min(ADOPTED, limits.start)))
+            health = ServerHealth(now + max(limits.start - age, min(ADOPTED, limits.start)))
             while True:
                 appeared = self._appeared.next
                 answer = await self._ask(process.pid, limits.request)
@@ -206,29 +206,29 @@ class Supervisor:
                 )
                 if reason:
                     await self._kill(reason)
-                    health = Health(trio.current_time() + limits.start)  # if it cannot be killed, try again later
+                    health = ServerHealth(trio.current_time() + limits.start)  # if it cannot be killed, try again later
                 self._note(answer)
                 with trio.move_on_after(limits.interval if health.served else limits.retry):
                     if health.served:
                         await trio.sleep_forever()
                     await appeared.wait()
 
-    def _note(self, answer: Answer) -> None:
-        if answer is Answer.ANSWERED:
+    def _note(self, answer: ProbeAnswer) -> None:
+        if answer is ProbeAnswer.ANSWERED:
             if not self._state.serving_since:
                 _log.info("machine-server serves")
             self._update(answering=True, serving_since=self._state.serving_since or time.time())
-        elif answer is Answer.SILENT:
+        elif answer is ProbeAnswer.SILENT:
             self._update(answering=False)
 
-    async def _ask(self, pid: int, limit: float) -> Answer:
+    async def _ask(self, pid: int, limit: float) -> ProbeAnswer:
         """Ask once. A missing answer is excused if the server could not have answered in time."""
         begun = trio.current_time()
         with trio.move_on_after(limit):
             if await self._probe(pid):
-                return Answer.ANSWERED
+                return ProbeAnswer.ANSWERED
         late = trio.current_time() - begun > limit + LATENESS
-        return Answer.EXCUSED if late or is_suspended(pid) else Answer.SILENT
+        return ProbeAnswer.EXCUSED if late or is_suspended(pid) else ProbeAnswer.SILENT
 
     async def _kill(self, reason: str) -> None:
         _log.error("machine-server is killed", reason=reason)
@@ -240,8 +240,8 @@ class Supervisor:
             _log.error("machine-server cannot be killed", error=str(error))
 
 
-def _load(path: Path) -> tuple[Exit, ...]:
+def _load(path: Path) -> tuple[ServerExit, ...]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=tuple[Exit, ...])[-KEPT_EXITS:]
+        return msgspec.json.decode(path.read_bytes(), type=tuple[ServerExit, ...])[-KEPT_EXITS:]
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return ()

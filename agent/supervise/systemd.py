@@ -23,7 +23,7 @@ import trio
 from agent.supervise.health import STABLE
 from agent.supervise.pause import RestartPause
 from agent.supervise.processes import IDENTITY, variables
-from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
+from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, ServerExit, ServerProcess, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
 from schema import ErrorKind, MachineError
 from support import ChangeSignal, RunBlocking
@@ -41,7 +41,7 @@ Systemctl = Callable[..., Awaitable[str]]
 _log = structlog.get_logger("agent.supervise")
 
 
-class Unit(NamedTuple):
+class ServerUnit(NamedTuple):
     """The state of the unit; times are seconds of the monotonic clock, 0 if that has not happened."""
 
     pid: int  # of the main process, 0 if none runs
@@ -52,7 +52,7 @@ class Unit(NamedTuple):
     stopped: bool = False  # it does not run, and systemd will not restart it
 
 
-def parse(text: str) -> Unit:
+def parse(text: str) -> ServerUnit:
     """Return the state from the output of `systemctl show`. Values that are missing count as 0."""
     values = dict(line.partition("=")[::2] for line in text.splitlines())
 
@@ -65,7 +65,7 @@ def parse(text: str) -> Unit:
     reason = died(status if values.get("ExecMainCode") == _EXITED else -status, out_of_memory=result == "oom-kill")
     if result in ("timeout", "watchdog", "resources", "exec-condition"):
         reason = f"{reason} ({result})"
-    return Unit(
+    return ServerUnit(
         number("MainPID") if values.get("ActiveState") in _RUNNING else 0,
         number("ExecMainPID"),
         number("ExecMainStartTimestampMonotonic") / 1e6,
@@ -108,7 +108,7 @@ class SystemdBackend:
     def __init__(self, files: ServerFiles, drop_in: Path, run: RunBlocking, control: Systemctl = systemctl) -> None:
         self._files, self._run, self._control = files, run, control
         self._pause = RestartPause(drop_in, run, control)
-        self._last: Unit | None = None  # as it was seen last
+        self._last: ServerUnit | None = None  # as it was seen last
         self._stable_at = 0.0  # when its process has run for STABLE, by Trio's clock
         self._stopped = 0  # id of the process that was stopped on request
         self._changed = ChangeSignal()
@@ -156,7 +156,7 @@ class SystemdBackend:
                 except MachineError as error:
                     _log.warning("the state of machine-server is not known", error=str(error))
                 else:
-                    last: Unit | None = self._last
+                    last: ServerUnit | None = self._last
                     self._last = unit
                     if last is None or unit.began != last.began:
                         self._stable_at = trio.current_time() + STABLE - (time.monotonic() - unit.began)
@@ -177,7 +177,7 @@ class SystemdBackend:
             return math.inf
         return max(0.0, self._stable_at - trio.current_time())
 
-    async def _report(self, last: Unit | None, unit: Unit, started: Started, ended: Ended) -> None:
+    async def _report(self, last: ServerUnit | None, unit: ServerUnit, started: Started, ended: Ended) -> None:
         if last is not None and last.pid and (unit.pid, unit.began) != (last.pid, last.began):
             observed = unit.last_pid == last.pid and unit.ended >= last.began
             at = unit.ended if observed else time.monotonic()
@@ -188,11 +188,11 @@ class SystemdBackend:
         if unit.pid and (last is None or (unit.pid, unit.began) != (last.pid, last.began)):
             facts = await self._run(partial(variables, unit.pid))
             began = trio.current_time() - (time.monotonic() - unit.began)
-            started(Process(unit.pid, began, facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
+            started(ServerProcess(unit.pid, began, facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
 
-    async def _end(self, ended: Ended, unit: Unit, *, crashed: bool) -> None:
+    async def _end(self, ended: Ended, unit: ServerUnit, *, crashed: bool) -> None:
         ran = max(0.0, unit.ended - unit.began)
-        ended(Exit(_wall(unit.ended), unit.reason, ran))
+        ended(ServerExit(_wall(unit.ended), unit.reason, ran))
         if crashed:
             await self._pause.crashed(ran)
 

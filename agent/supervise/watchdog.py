@@ -19,7 +19,7 @@ _BEATS: Final = 3  # messages in each period of the watchdog
 _log = structlog.get_logger("agent.watchdog")
 
 
-class Progress:
+class TaskProgress:
     """The progress of one task: it calls `made` at least every `limit` seconds, or waits for an event in `waiting`."""
 
     def __init__(self, name: str, limit: float) -> None:
@@ -51,12 +51,12 @@ class Watchdog:
 
     def __init__(self, manager: ServiceManager) -> None:
         self._manager = manager
-        self._tasks: list[Progress] = []
+        self._tasks: list[TaskProgress] = []
 
     @contextmanager
-    def task(self, name: str, limit: float) -> Iterator[Progress]:
+    def task(self, name: str, limit: float) -> Iterator[TaskProgress]:
         """Watch a task while the block is open. `limit` is seconds, and its own: longer than its longest operation."""
-        progress = Progress(name, limit)
+        progress = TaskProgress(name, limit)
         self._tasks.append(progress)
         try:
             yield progress

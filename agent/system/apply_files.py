@@ -1,7 +1,7 @@
 """Write and remove the managed files below a root folder. The calls block.
 
-Each method of `Disk` that changes something is one durable operation. The power may fail between any two of them, or in
-one of them: the next `apply_files` continues.
+Each method of `ManagedDisk` that changes something is one durable operation. The power may fail between any two of
+them, or in one of them: the next `apply_files` continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_OURS: Final = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP)  
 _LARGEST: Final = 1 << 20  # bytes of a managed file; a larger one is not ours
 
 
-class Disk:
+class ManagedDisk:
     """Files below a root folder. Follows no symbolic link below the root."""
 
     def __init__(self, root: Path) -> None:
@@ -115,7 +115,7 @@ class Disk:
             os.close(descriptor)
 
 
-def apply_files(disk: Disk, manifest_path: str, desired: Iterable[WantedFile]) -> FilePlan:
+def apply_files(disk: ManagedDisk, manifest_path: str, desired: Iterable[WantedFile]) -> FilePlan:
     """Bring the files on the disk to the wanted state, and return what was done.
 
     Without wanted files, removes everything that it ever created, the manifest included. The folder of the manifest
@@ -126,7 +126,7 @@ def apply_files(disk: Disk, manifest_path: str, desired: Iterable[WantedFile]) -
 
 
 class _Application:
-    def __init__(self, disk: Disk, manifest_path: str) -> None:
+    def __init__(self, disk: ManagedDisk, manifest_path: str) -> None:
         self.disk = disk
         self.path = manifest_path
         content = disk.read(manifest_path)

@@ -86,7 +86,7 @@ def _seconds(microseconds: str, received: float) -> float:
 
 
 @dataclass(frozen=True)
-class Filter:
+class JournalFilter:
     """Selection of journal entries by their syslog identifier."""
 
     everything: bool = False
@@ -103,14 +103,14 @@ class Filter:
         return identifier not in self.excluded and (self.everything or identifier in self.included)
 
 
-def parse_filter(text: str, own: Set[str]) -> tuple[Filter, list[ConfigError]]:
+def parse_filter(text: str, own: Set[str]) -> tuple[JournalFilter, list[ConfigError]]:
     """Parse `forward_system_logs`: identifiers to include or, after `-`, to exclude; `all` means every identifier.
 
     Also returns the problems; the other entries apply. The identifiers `own` are always excluded: their log reaches the
     cloud directly.
     """
     if not text.strip():
-        return Filter(), []
+        return JournalFilter(), []
     included: set[str] = set()
     excluded: set[str] = set()
     problems: list[ConfigError] = []
@@ -131,7 +131,7 @@ def parse_filter(text: str, own: Set[str]) -> tuple[Filter, list[ConfigError]]:
     included -= excluded | own
     if not included and not problems:
         problem("nothing is included: nothing is forwarded", "add 'all' or the identifiers to forward")
-    selected = Filter(
+    selected = JournalFilter(
         everything=ALL in included,
         included=frozenset(included - {ALL}),
         excluded=frozenset(excluded - {ALL} | own),
@@ -203,7 +203,7 @@ class EntryLimit:
         return f"{entries} dropped: more than {self.RATE} in a second"
 
 
-class Lines:
+class JournalLines:
     """Cuts a stream into lines of at most `longest` bytes; a longer line becomes None."""
 
     def __init__(self, longest: int) -> None:

@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from agent.layout import Layout
-from agent.system.apply_files import Disk, apply_files
+from agent.system.apply_files import ManagedDisk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile, parse_manifest
 from agent.system.state import MANIFEST, RECORD, SystemRecord, decode
 from schema import MachineError
@@ -26,14 +26,14 @@ JOURNAL: Final = "journal"
 UPGRADES: Final = "upgrades"
 
 
-class Store:
+class SystemStore:
     """Call `load` first. `run` calls functions in a worker thread; `root` is / except in tests."""
 
     def __init__(self, layout: Layout, run: RunBlocking, root: Path = Path("/")) -> None:
         self.record = SystemRecord()
         self.files: tuple[str, ...] = ()
         """Paths of the files that the agent has written outside its own folder."""
-        self._disk, self._run = Disk(root), run
+        self._disk, self._run = ManagedDisk(root), run
         self._manifest = str((layout.state / MANIFEST).absolute().relative_to(root))
         self._record = layout.state / RECORD
         self._desired: dict[str, Mapping[str, str]] = {}  # texts by path, by part

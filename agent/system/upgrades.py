@@ -31,7 +31,7 @@ _NEXT_FIELD: Final = re.compile(r",(?=[a-z]=)")
 
 
 @dataclass(frozen=True)
-class Repository:
+class AptRepository:
     """A repository of which apt has a package list. Fields that its metadata lacks are empty."""
 
     origin: str = ""
@@ -106,12 +106,12 @@ def plan_upgrades(upgrade_type: UpgradeType, system: OsRelease, policy: str) -> 
     )
 
 
-def parse_policy(text: str) -> list[Repository]:
+def parse_policy(text: str) -> list[AptRepository]:
     """Parse the output of `apt-cache policy`: each repository once, in order.
 
     Leaves out installed packages and repositories from which apt does not upgrade by itself. Skips unusual lines.
     """
-    repositories: dict[Repository, None] = {}
+    repositories: dict[AptRepository, None] = {}
     priority = None
     fields: dict[str, str] = {}
     site = ""
@@ -119,7 +119,7 @@ def parse_policy(text: str) -> list[Repository]:
         source = _SOURCE.fullmatch(line)
         if source is not None or not line.startswith(" "):  # the end of the former repository
             if priority is not None and priority >= _LOWEST_PRIORITY and fields and fields.get("a") != "now":
-                repositories[Repository(fields.get("o", ""), fields.get("n", ""), fields.get("a", ""), site)] = None
+                repositories[AptRepository(fields.get("o", ""), fields.get("n", ""), fields.get("a", ""), site)] = None
             priority, fields, site = int(source[1]) if source is not None else None, {}, ""
         elif (release := _RELEASE.fullmatch(line)) is not None:
             # A value may contain commas: only one that is followed by a key begins a field.
@@ -130,7 +130,7 @@ def parse_policy(text: str) -> list[Repository]:
     return list(repositories)
 
 
-def origins_pattern(repository: Repository) -> str | None:
+def origins_pattern(repository: AptRepository) -> str | None:
     """Return the entry of Unattended-Upgrade::Origins-Pattern that matches a repository and as few others as possible.
 
     A repository whose metadata is missing or cannot be written exactly is also identified by its host. None if it has

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from agent.update.record import Offer, Step
+from agent.update.record import ReleaseOffer, UpdateStep
 
 
 class Offered(NamedTuple):
@@ -13,20 +13,20 @@ class Offered(NamedTuple):
     The caller decides whose wish counts. A cloud that cannot be asked has no wish: then deliver nothing.
     """
 
-    offer: Offer | None
+    offer: ReleaseOffer | None
 
 
 class Succeeded(NamedTuple):
     """The action of `step` for the release with this hash is done."""
 
-    step: Step
+    step: UpdateStep
     sha256: str
 
 
 class Failed(NamedTuple):
     """The action of `step` failed; `permanent` if the same release would fail again."""
 
-    step: Step
+    step: UpdateStep
     sha256: str
     reason: str
     permanent: bool = False
@@ -51,7 +51,7 @@ class Started(NamedTuple):
     sha256: str
 
 
-class Observed(NamedTuple):
+class ProgramObserved(NamedTuple):
     """Facts about the running release: all of them, each time."""
 
     sha256: str
@@ -65,7 +65,7 @@ class RollBackRequested(NamedTuple):
     """A person wants the release back that ran before."""
 
 
-class Held(NamedTuple):
+class HoldRequested(NamedTuple):
     """A person allows no switch before this time, except to a release that a person asked for; 0 ends the hold.
 
     It ends after MAX_HOLD at the latest.
@@ -87,8 +87,8 @@ Event: TypeAlias = (
     | DeadlinePassed
     | WindowOpened
     | Started
-    | Observed
+    | ProgramObserved
     | RollBackRequested
-    | Held
+    | HoldRequested
     | Resumed
 )

@@ -27,7 +27,7 @@ class InvalidRecord(ValueError):
     """Data that is not a record, is damaged, or has the format of a newer version. The text names no path."""
 
 
-class Step(Enum):
+class UpdateStep(Enum):
     """A step of an update. The values are stored: never change one."""
 
     RESOLVE = "resolve"
@@ -41,7 +41,7 @@ class Step(Enum):
     RECOVER = "recover"
 
 
-class Result(Enum):
+class UpdateResult(Enum):
     """How an update ended. The values are stored: never change one."""
 
     UPDATED = "updated"
@@ -66,7 +66,7 @@ class Release(msgspec.Struct, frozen=True):
             raise ValueError(f"the size of release {self.version} is negative")
 
 
-class Slots(msgspec.Struct, frozen=True):
+class ReleaseSlots(msgspec.Struct, frozen=True):
     """The releases whose files are on the disk. Each was verified; `current` is the last that was confirmed."""
 
     current: Release
@@ -74,17 +74,17 @@ class Slots(msgspec.Struct, frozen=True):
     factory: Release | None = None
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ReleaseOffer(msgspec.Struct, frozen=True):
     """A release that is to be installed; `explicit` if a person asked for this release, even if it is in quarantine."""
 
     release: Release
     explicit: bool = False
 
 
-class Progress(msgspec.Struct, frozen=True):
+class UpdateProgress(msgspec.Struct, frozen=True):
     """An update in progress."""
 
-    step: Step
+    step: UpdateStep
     target: Release  # in ROLL_BACK and RECOVER the release that is left
     began: float  # the update
     since: float  # the step
@@ -94,11 +94,11 @@ class Progress(msgspec.Struct, frozen=True):
     explicit: bool = False
     error: str = ""  # the last one
     offline_before: str = ""  # why the machine was offline when the switch began, or empty
-    following: Offer | None = None  # what is installed after the roll-back
+    following: ReleaseOffer | None = None  # what is installed after the roll-back
     resumed: int = 0  # how often the agent was started again during the step
 
 
-class Quarantined(msgspec.Struct, frozen=True):
+class QuarantinedRelease(msgspec.Struct, frozen=True):
     """A release that is installed again only if a person asks for it."""
 
     sha256: str
@@ -107,26 +107,26 @@ class Quarantined(msgspec.Struct, frozen=True):
     time: float
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class UpdateOutcome(msgspec.Struct, frozen=True):
     """How an update ended."""
 
     version_from: str
     version_to: str  # the release that was to be installed
     sha256: str  # its hash
-    result: Result
+    result: UpdateResult
     reason: str
     began: float
     ended: float
 
 
-class Record(msgspec.Struct, frozen=True):
+class UpdateRecord(msgspec.Struct, frozen=True):
     """The releases of one program, the update in progress, and what happened before."""
 
     program: str
-    slots: Slots
-    progress: Progress | None = None
-    quarantine: tuple[Quarantined, ...] = ()
-    history: tuple[Outcome, ...] = ()  # the newest last
+    slots: ReleaseSlots
+    progress: UpdateProgress | None = None
+    quarantine: tuple[QuarantinedRelease, ...] = ()
+    history: tuple[UpdateOutcome, ...] = ()  # the newest last
     hold_until: float = 0.0
 
     def is_quarantined(self, release: Release) -> bool:
@@ -144,13 +144,13 @@ class _Envelope(msgspec.Struct, frozen=True):
     record: msgspec.Raw
 
 
-def encode(record: Record) -> bytes:
+def encode(record: UpdateRecord) -> bytes:
     """Return the record as JSON, with its format and a checksum."""
     raw = msgspec.json.encode(record)
     return msgspec.json.encode(_Envelope(FORMAT, hashlib.sha256(raw).hexdigest(), msgspec.Raw(raw)))
 
 
-def decode(data: bytes) -> Record:
+def decode(data: bytes) -> UpdateRecord:
     """Return the record that `encode` encoded; InvalidRecord for anything else."""
     try:
         if (stored := msgspec.json.decode(data, type=_Header).format) != FORMAT:
@@ -158,6 +158,6 @@ def decode(data: bytes) -> Record:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if hashlib.sha256(bytes(envelope.record)).hexdigest() != envelope.sha256:
             raise InvalidRecord("the record is damaged: its checksum does not match")
-        return msgspec.json.decode(bytes(envelope.record), type=Record)
+        return msgspec.json.decode(bytes(envelope.record), type=UpdateRecord)
     except _NOT_JSON as error:
         raise InvalidRecord(f"the record is damaged: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent.update.record import InvalidRecord, Record, decode, encode
+from agent.update.record import InvalidRecord, UpdateRecord, decode, encode
 from schema import ErrorKind, MachineError
 from support.files import replace_file
 
@@ -16,11 +16,11 @@ COPY: Final = ".previous"
 class Loaded(NamedTuple):
     """What `load` read: the record, None if there never was one; a report if only the copy could be used."""
 
-    record: Record | None
+    record: UpdateRecord | None
     report: str = ""
 
 
-def save(path: Path, record: Record) -> None:
+def save(path: Path, record: UpdateRecord) -> None:
     """Replace the record atomically and durably, readable only by its owner. What was stored before becomes the copy.
 
     Raises OSError; then the previous record is still in the file or in the copy.

@@ -5,59 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from agent.update.record import Step
+from agent.update.record import UpdateStep
 
-PREPARING: Final = frozenset({Step.RESOLVE, Step.DOWNLOAD, Step.VERIFY, Step.STAGE})
+PREPARING: Final = frozenset({UpdateStep.RESOLVE, UpdateStep.DOWNLOAD, UpdateStep.VERIFY, UpdateStep.STAGE})
 
 MINUTE: Final = 60.0
 HOUR: Final = 60 * MINUTE
 
 
-class Row(NamedTuple):
+class StepRow(NamedTuple):
     """A step: what is done, and where it leads."""
 
     does: str
     limit: float  # seconds of one attempt
-    then: Step | None  # the step after a success; None: only the events in `leaves` end it
-    again: Step  # the step that continues after a failure or a power loss
+    then: UpdateStep | None  # the step after a success; None: only the events in `leaves` end it
+    again: UpdateStep  # the step that continues after a failure or a power loss
     leaves: str  # the other ways out, for people
 
 
-TABLE: Final[dict[Step, Row]] = {
-    Step.RESOLVE: Row(
+TABLE: Final[dict[UpdateStep, StepRow]] = {
+    UpdateStep.RESOLVE: StepRow(
         "delete what other updates left; look up the release in the signed metadata; check platform and free space",
-        5 * MINUTE, Step.DOWNLOAD, Step.RESOLVE, "permanent failure: reject",
+        5 * MINUTE, UpdateStep.DOWNLOAD, UpdateStep.RESOLVE, "permanent failure: reject",
     ),
-    Step.DOWNLOAD: Row(
+    UpdateStep.DOWNLOAD: StepRow(
         "download the file, resuming what is there; nothing if a file with this hash is on the disk",
-        6 * HOUR, Step.VERIFY, Step.DOWNLOAD, "permanent failure: reject",
+        6 * HOUR, UpdateStep.VERIFY, UpdateStep.DOWNLOAD, "permanent failure: reject",
     ),
-    Step.VERIFY: Row(
+    UpdateStep.VERIFY: StepRow(
         "check signature, size, hash, platform and identity; delete the download if one of them is wrong",
-        10 * MINUTE, Step.STAGE, Step.DOWNLOAD, "permanent failure: reject",
+        10 * MINUTE, UpdateStep.STAGE, UpdateStep.DOWNLOAD, "permanent failure: reject",
     ),
-    Step.STAGE: Row(
-        "unpack the file into its slot and sync it", 10 * MINUTE, Step.WAIT, Step.DOWNLOAD, "permanent failure: reject",
+    UpdateStep.STAGE: StepRow(
+        "unpack the file into its slot and sync it", 10 * MINUTE, UpdateStep.WAIT, UpdateStep.DOWNLOAD,
+        "permanent failure: reject",
     ),
-    Step.WAIT: Row(
-        "wait for the maintenance window", 7 * 24 * HOUR, None, Step.DOWNLOAD,
+    UpdateStep.WAIT: StepRow(
+        "wait for the maintenance window", 7 * 24 * HOUR, None, UpdateStep.DOWNLOAD,
         "window opened: switch; deadline: resolve, because the metadata may have expired",
     ),
-    Step.SWITCH: Row(
-        "stop the program; link it to the release with an atomic rename", 10 * MINUTE, Step.TRIAL, Step.SWITCH,
+    UpdateStep.SWITCH: StepRow(
+        "stop the program; link it to the release with an atomic rename", 10 * MINUTE, UpdateStep.TRIAL,
+        UpdateStep.SWITCH,
         "permanent failure or the third failure: roll_back",
     ),
-    Step.TRIAL: Row(
-        "run the release and watch it", 30 * MINUTE, None, Step.TRIAL,
+    UpdateStep.TRIAL: StepRow(
+        "run the release and watch it", 30 * MINUTE, None, UpdateStep.TRIAL,
         "stayed up, served, and fetched its configuration or offline as before the switch: confirm; "
         "fourth start, deadline or permanent failure: roll_back",
     ),
-    Step.ROLL_BACK: Row(
+    UpdateStep.ROLL_BACK: StepRow(
         "stop the program; link it to `current` with an atomic rename; needs no network",
-        10 * MINUTE, Step.RECOVER, Step.ROLL_BACK, "permanent failure: roll_back to previous, then to factory",
+        10 * MINUTE, UpdateStep.RECOVER, UpdateStep.ROLL_BACK,
+        "permanent failure: roll_back to previous, then to factory",
     ),
-    Step.RECOVER: Row(
-        "run `current` and watch it", 30 * MINUTE, None, Step.RECOVER,
+    UpdateStep.RECOVER: StepRow(
+        "run `current` and watch it", 30 * MINUTE, None, UpdateStep.RECOVER,
         "stayed up and served, or deadline: end; "
         "fourth start or permanent failure: roll_back to previous, then to factory",
     ),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agent import Layout
-    from agent.diagnosis import Device
+    from agent.diagnosis import CheckedDevice
 
 PROGRAMS: Final = ("machine-agent", "machine-server")
 _PATH: Final = click.Path(path_type=Path)
@@ -245,13 +245,13 @@ def logs(follow: bool, lines: int, program: tuple[str, ...]) -> None:
         ) from None
 
 
-def _device(layout: Layout, config: Path, defaults: Path) -> Device:
-    from agent.diagnosis import Device
+def _device(layout: Layout, config: Path, defaults: Path) -> CheckedDevice:
+    from agent.diagnosis import CheckedDevice
 
-    return Device(layout, config, defaults=defaults)
+    return CheckedDevice(layout, config, defaults=defaults)
 
 
-def _checked(device: Device) -> list[Any]:
+def _checked(device: CheckedDevice) -> list[Any]:
     from agent.diagnosis import run_checks
     from command.interrupts import run_until_interrupted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from netmgr.applying.executor import Handlers
-from netmgr.model.facts import Link, Manager
+from netmgr.model.facts import Manager, NetworkLink
 from netmgr.model.plan import (
     AddAddress,
     AddRoute,
@@ -20,7 +20,7 @@ from netmgr.model.plan import (
 from netmgr.netlink.advertisements import accept, reset
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
-from netmgr.observation.board import Board
+from netmgr.observation.board import FactsBoard
 from netmgr.owners.detect import owner_named
 from netmgr.owners.owner import Owner
 from schema import ErrorKind, MachineError
@@ -38,7 +38,7 @@ class KernelEffects:
 
     def __init__(
         self,
-        board: Board,
+        board: FactsBoard,
         kernel: Kernel,
         switches: Switches,
         owners: Sequence[Owner],
@@ -63,7 +63,7 @@ class KernelEffects:
             DeleteRoute: self._delete_route,
         }
 
-    def _link(self, name: str) -> Link:
+    def _link(self, name: str) -> NetworkLink:
         for link in self._board.facts().links:
             if link.name == name:
                 return link

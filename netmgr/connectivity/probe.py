@@ -29,7 +29,7 @@ MAX_HEAD: Final = 16 * 1024  # bytes
 READ: Final = 4096
 
 
-class Verdict(StrEnum):
+class ConnectivityVerdict(StrEnum):
     """Who has answered."""
 
     CLOUD = "cloud"
@@ -39,15 +39,15 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ConnectivityProof:
     """Result of a probe. `time` is the clock of the cloud in seconds since 1970, if the cloud has answered."""
 
-    verdict: Verdict
+    verdict: ConnectivityVerdict
     detail: str = ""
     time: int | None = None
 
 
-async def prove(url: str, part: str, key: str, *, interface: str = "") -> Proof:
+async def prove(url: str, part: str, key: str, *, interface: str = "") -> ConnectivityProof:
     """Ask the cloud at `url` for a proof with the key of the part; return the verdict, whatever has happened.
 
     `interface` limits the question to one interface; empty leaves it to the routes. Set a time limit around the call: a
@@ -63,24 +63,28 @@ async def prove(url: str, part: str, key: str, *, interface: str = "") -> Proof:
                 host, parts.port or (443 if secure else 80), type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
             )
     except trio.TooSlowError:
-        return Proof(Verdict.NO_NAME, f"{host}: no name server answers within {NAME_LIMIT:g} s")
+        return ConnectivityProof(ConnectivityVerdict.NO_NAME, f"{host}: no name server answers within {NAME_LIMIT:g} s")
     except (OSError, UnicodeError) as error:
-        return Proof(Verdict.NO_NAME, f"{host}: {getattr(error, 'strerror', '') or error}")
-    failure = Proof(Verdict.NO_ANSWER, f"{host} has no address")
+        return ConnectivityProof(ConnectivityVerdict.NO_NAME, f"{host}: {getattr(error, 'strerror', '') or error}")
+    failure = ConnectivityProof(ConnectivityVerdict.NO_ANSWER, f"{host} has no address")
     for family, _, _, _, address in addresses[:MAX_ADDRESSES]:
         try:
             async with _connected(family, address, interface, host if secure else "") as stream:
                 data = await _get(stream, parts.netloc, target)
         except (ssl.SSLError, h11.RemoteProtocolError) as error:
-            failure = Proof(Verdict.OTHER, f"{address[0]} does not speak {parts.scheme}: {error}")
+            failure = ConnectivityProof(
+                ConnectivityVerdict.OTHER, f"{address[0]} does not speak {parts.scheme}: {error}"
+            )
             continue
         except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
-            failure = Proof(Verdict.NO_ANSWER, f"{address[0]}: {_reason(error)}")
+            failure = ConnectivityProof(ConnectivityVerdict.NO_ANSWER, f"{address[0]}: {_reason(error)}")
             continue
         now = proof.verified(key, nonce, data)
         if now is not None:
-            return Proof(Verdict.CLOUD, time=now)
-        failure = Proof(Verdict.OTHER, f"{address[0]} has answered without the signature of the cloud")
+            return ConnectivityProof(ConnectivityVerdict.CLOUD, time=now)
+        failure = ConnectivityProof(
+            ConnectivityVerdict.OTHER, f"{address[0]} has answered without the signature of the cloud"
+        )
     return failure
 
 

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from netmgr.dhcp.codec import MAX_SIZE, REPLY, REQUEST, Kind, Message, Option, domain_of, names_of, routes_of
-from netmgr.model.facts import Lease
+from netmgr.dhcp.codec import MAX_SIZE, REPLY, REQUEST, DhcpKind, DhcpMessage, Option, domain_of, names_of, routes_of
+from netmgr.model.facts import AddressLease
 from support import doubled
 
 FIRST_WAIT: Final = 2.0
@@ -41,7 +41,7 @@ Chance = Callable[[], float]
 """Returns a random number from 0 to 1, without 1."""
 
 
-class Phase(StrEnum):
+class DhcpPhase(StrEnum):
     """State of the client, as in RFC 2131, figure 5."""
 
     SELECTING = "selecting"
@@ -54,7 +54,7 @@ class Phase(StrEnum):
     """After a refusal."""
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """How the client presents itself. `mac` has 6 bytes."""
 
     mac: bytes
@@ -64,8 +64,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 class Client(msgspec.Struct, frozen=True, kw_only=True):
     """State of the client."""
 
-    identity: Identity
-    phase: Phase
+    identity: ClientIdentity
+    phase: DhcpPhase
     xid: int
     began: float
     """Time at which it began to ask."""
@@ -74,131 +74,138 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float
     """Time of `expired`."""
     tries: int = 0
-    offer: Lease | None = None
+    offer: AddressLease | None = None
     """Offered or remembered."""
-    lease: Lease | None = None
+    lease: AddressLease | None = None
 
 
 class Send(msgspec.Struct, frozen=True, kw_only=True):
     """Send a message: to this server from the address of the lease, or as a broadcast from 0.0.0.0."""
 
-    message: Message
+    message: DhcpMessage
     server: IPv4Address | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class DhcpStep(msgspec.Struct, frozen=True, kw_only=True):
     """Result: the next state, and messages to send. `client.lease` is the lease in use."""
 
     client: Client
     send: tuple[Send, ...] = ()
 
 
-def start(identity: Identity, remembered: Lease | None, now: float, chance: Chance) -> Step:
+def start(identity: ClientIdentity, remembered: AddressLease | None, now: float, chance: Chance) -> DhcpStep:
     """Begin: ask for the remembered address in its network, or for any."""
-    phase = Phase.SELECTING if remembered is None else Phase.REBOOTING
+    phase = DhcpPhase.SELECTING if remembered is None else DhcpPhase.REBOOTING
     client = Client(
         identity=identity, phase=phase, xid=_number(chance), began=now, sent=now, deadline=now, offer=remembered
     )
     return expired(client, now, chance)
 
 
-def expired(client: Client, now: float, chance: Chance) -> Step:
+def expired(client: Client, now: float, chance: Chance) -> DhcpStep:
     """Return what follows when the deadline has passed."""
     match client.phase:
-        case Phase.REQUESTING if client.tries >= REQUESTS:
+        case DhcpPhase.REQUESTING if client.tries >= REQUESTS:
             return _again(client, now, chance)
-        case Phase.REBOOTING if client.tries >= REMEMBERED:
+        case DhcpPhase.REBOOTING if client.tries >= REMEMBERED:
             return _again(client, now, chance)
-        case Phase.WAITING:
+        case DhcpPhase.WAITING:
             return _again(client, now, chance)
-        case Phase.SELECTING | Phase.REQUESTING | Phase.REBOOTING:
+        case DhcpPhase.SELECTING | DhcpPhase.REQUESTING | DhcpPhase.REBOOTING:
             wait = doubled(FIRST_WAIT, MAX_WAIT, client.tries + 1) * (1 + SPREAD * (2 * chance() - 1))
             client = replace(client, tries=client.tries + 1, deadline=now + wait)
-            return Step(client=client, send=(Send(message=_question(client, now)),))
-        case Phase.BOUND | Phase.RENEWING | Phase.REBINDING:
+            return DhcpStep(client=client, send=(Send(message=_question(client, now)),))
+        case DhcpPhase.BOUND | DhcpPhase.RENEWING | DhcpPhase.REBINDING:
             return _renewal(client, now, chance)
     raise AssertionError(client.phase)
 
 
-def received(client: Client, message: Message, now: float, chance: Chance) -> Step:
+def received(client: Client, message: DhcpMessage, now: float, chance: Chance) -> DhcpStep:
     """Return what follows from a message. Messages that answer nothing are ignored."""
     if message.op != REPLY or message.xid != client.xid or message.mac != client.identity.mac:
-        return Step(client=client)
+        return DhcpStep(client=client)
     server = message.address(Option.SERVER)
     match client.phase, message.kind:
-        case Phase.SELECTING, Kind.OFFER:
+        case DhcpPhase.SELECTING, DhcpKind.OFFER:
             lease = lease_of(message, client.sent)
             if lease is None:
-                return Step(client=client)
-            chosen = replace(client, phase=Phase.REQUESTING, offer=lease, tries=0, sent=now, deadline=now)
+                return DhcpStep(client=client)
+            chosen = replace(client, phase=DhcpPhase.REQUESTING, offer=lease, tries=0, sent=now, deadline=now)
             return expired(chosen, now, chance)
-        case ((Phase.REQUESTING | Phase.REBOOTING | Phase.RENEWING | Phase.REBINDING), Kind.ACK | Kind.NAK):
-            if client.phase is Phase.REQUESTING and client.offer is not None and server != client.offer.server:
-                return Step(client=client)  # another server, which was not chosen
-            if message.kind == Kind.NAK:
-                waiting = replace(client, phase=Phase.WAITING, lease=None, offer=None, deadline=now + _nak_wait(client))
-                return Step(client=waiting)
+        case (
+            (DhcpPhase.REQUESTING | DhcpPhase.REBOOTING | DhcpPhase.RENEWING | DhcpPhase.REBINDING),
+            DhcpKind.ACK | DhcpKind.NAK,
+        ):
+            if client.phase is DhcpPhase.REQUESTING and client.offer is not None and server != client.offer.server:
+                return DhcpStep(client=client)  # another server, which was not chosen
+            if message.kind == DhcpKind.NAK:
+                waiting = replace(
+                    client, phase=DhcpPhase.WAITING, lease=None, offer=None, deadline=now + _nak_wait(client)
+                )
+                return DhcpStep(client=waiting)
             lease = lease_of(message, client.sent)
             if lease is None:
-                return Step(client=client)
-            bound = replace(client, phase=Phase.BOUND, lease=lease, offer=None, tries=0)
-            return Step(client=replace(bound, deadline=lease.obtained + lease.renew))
-    return Step(client=client)
+                return DhcpStep(client=client)
+            bound = replace(client, phase=DhcpPhase.BOUND, lease=lease, offer=None, tries=0)
+            return DhcpStep(client=replace(bound, deadline=lease.obtained + lease.renew))
+    return DhcpStep(client=client)
 
 
 def _nak_wait(client: Client) -> float:
     """Return the pause after a refusal: none after one of a remembered address, which is usual in another network."""
-    return 0.0 if client.phase is Phase.REBOOTING else NAK_WAIT
+    return 0.0 if client.phase is DhcpPhase.REBOOTING else NAK_WAIT
 
 
-def _again(client: Client, now: float, chance: Chance) -> Step:
+def _again(client: Client, now: float, chance: Chance) -> DhcpStep:
     """Ask for any address."""
     fresh = replace(
-        client, phase=Phase.SELECTING, xid=_number(chance), sent=now, tries=0, offer=None, lease=None, deadline=now
+        client, phase=DhcpPhase.SELECTING, xid=_number(chance), sent=now, tries=0, offer=None, lease=None, deadline=now
     )
     return expired(fresh, now, chance)
 
 
-def _renewal(client: Client, now: float, chance: Chance) -> Step:
+def _renewal(client: Client, now: float, chance: Chance) -> DhcpStep:
     """Ask for an extension of the lease: its server until T2, then any; at its end, for any address."""
     lease = client.lease
     assert lease is not None
     ages = {"rebind": lease.obtained + lease.rebind, "expire": lease.obtained + lease.expire}
     if now >= ages["expire"]:
         return _again(client, now, chance)
-    phase, until = (Phase.RENEWING, ages["rebind"]) if now < ages["rebind"] else (Phase.REBINDING, ages["expire"])
+    phase, until = (
+        (DhcpPhase.RENEWING, ages["rebind"]) if now < ages["rebind"] else (DhcpPhase.REBINDING, ages["expire"])
+    )
     if phase is not client.phase:
         client = replace(client, phase=phase, xid=_number(chance), sent=now)
     wait = max((until - now) / 2, MIN_RENEWAL)
     client = replace(client, deadline=min(now + wait, until))
-    server = lease.server if phase is Phase.RENEWING else None
-    return Step(client=client, send=(Send(message=_question(client, now), server=server),))
+    server = lease.server if phase is DhcpPhase.RENEWING else None
+    return DhcpStep(client=client, send=(Send(message=_question(client, now), server=server),))
 
 
-def _question(client: Client, now: float) -> Message:
+def _question(client: Client, now: float) -> DhcpMessage:
     """Return the message of the phase."""
-    identity, kind = client.identity, Kind.DISCOVER if client.phase is Phase.SELECTING else Kind.REQUEST
+    identity, kind = client.identity, DhcpKind.DISCOVER if client.phase is DhcpPhase.SELECTING else DhcpKind.REQUEST
     options: dict[int, bytes] = {Option.KIND: bytes((kind,)), Option.CLIENT: b"\x01" + identity.mac}
     ciaddr = IPv4Address(0)
-    if client.phase in (Phase.RENEWING, Phase.REBINDING) and client.lease is not None:
+    if client.phase in (DhcpPhase.RENEWING, DhcpPhase.REBINDING) and client.lease is not None:
         ciaddr = client.lease.address.ip
     elif client.offer is not None:
         options[Option.ADDRESS] = client.offer.address.ip.packed
-        if client.phase is Phase.REQUESTING:
+        if client.phase is DhcpPhase.REQUESTING:
             options[Option.SERVER] = client.offer.server.packed
     options[Option.MAX_SIZE] = (MAX_SIZE - 28).to_bytes(2, "big")
     options[Option.PARAMETERS] = PARAMETERS
     if identity.hostname:
         options[Option.HOSTNAME] = identity.hostname.encode()[:63]
     secs = 0 if client.lease is not None else min(int(now - client.began), 0xFFFF)
-    return Message(op=REQUEST, xid=client.xid, mac=identity.mac, secs=secs, ciaddr=ciaddr, options=options)
+    return DhcpMessage(op=REQUEST, xid=client.xid, mac=identity.mac, secs=secs, ciaddr=ciaddr, options=options)
 
 
 def _number(chance: Chance) -> int:
     return int(chance() * 0xFFFF_FFFF) + 1
 
 
-def lease_of(message: Message, now: float) -> Lease | None:
+def lease_of(message: DhcpMessage, now: float) -> AddressLease | None:
     """Return the lease that a server offers or grants; None if it cannot be used. Its fields are made safe."""
     server, seconds = message.address(Option.SERVER), message.number(Option.LEASE_TIME, 4)
     mask = message.address(Option.MASK)
@@ -217,7 +224,7 @@ def lease_of(message: Message, now: float) -> Lease | None:
     else:
         renewal, rebinding = float(renew), float(rebind)
     gateways = [gateway for gateway in message.addresses(Option.ROUTER) if is_host(gateway) and gateway != address.ip]
-    return Lease(
+    return AddressLease(
         address=address,
         gateway=gateways[0] if gateways else None,
         routes=tuple(

@@ -26,7 +26,7 @@ MAX_NAMES: Final = 10
 MAX_ROUTES: Final = 50
 
 
-class Kind(IntEnum):
+class DhcpKind(IntEnum):
     """Type of a message (option 53)."""
 
     DISCOVER = 1
@@ -62,7 +62,7 @@ class Option(IntEnum):
     ROUTES = 121
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class DhcpMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message. `mac` is the hardware address of the client, 6 bytes."""
 
     op: int
@@ -98,7 +98,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         return int.from_bytes(value, "big") if len(value) == size else None
 
 
-def encode(message: Message) -> bytes:
+def encode(message: DhcpMessage) -> bytes:
     """Return the bytes of a message. Options are at most 255 bytes each."""
     options = b"".join(bytes((code, len(value))) + value for code, value in message.options.items())
     head = _HEAD.pack(
@@ -108,7 +108,7 @@ def encode(message: Message) -> bytes:
     return (head + COOKIE + options + bytes((_END,))).ljust(MIN_SIZE, b"\0")
 
 
-def decode(data: bytes) -> Message | None:
+def decode(data: bytes) -> DhcpMessage | None:
     """Return a message of an Ethernet client; None for everything else."""
     if not _HEAD.size + len(COOKIE) <= len(data) <= MAX_SIZE:
         return None
@@ -124,7 +124,7 @@ def decode(data: bytes) -> Message | None:
     for bit, field in ((1, file), (2, name)):
         if len(overload) == 1 and overload[0] & bit and not _read(field, options):
             return None
-    return Message(
+    return DhcpMessage(
         op=op, xid=xid, mac=mac[:6], secs=secs, flags=flags, ciaddr=IPv4Address(ciaddr), yiaddr=IPv4Address(yiaddr),
         giaddr=IPv4Address(giaddr), options=options,
     )  # fmt: skip

@@ -11,11 +11,11 @@ import structlog
 import trio
 
 from netmgr.dhcp import client as machine
-from netmgr.dhcp.codec import ANY, BROADCAST, Kind, Message
-from netmgr.dhcp.server import Server
+from netmgr.dhcp.codec import ANY, BROADCAST, DhcpKind, DhcpMessage
+from netmgr.dhcp.server import DhcpServer
 from netmgr.dhcp.socket import BROADCAST as EVERYWHERE
 from netmgr.dhcp.socket import CLIENT_PORT, SERVER_PORT, PacketSocket
-from netmgr.model.facts import Lease
+from netmgr.model.facts import AddressLease
 from schema import ErrorKind, MachineError
 
 _log = structlog.get_logger("netmgr.dhcp")
@@ -23,11 +23,11 @@ _log = structlog.get_logger("netmgr.dhcp")
 
 async def run_client(
     interface: str,
-    identity: machine.Identity,
-    remembered: Lease | None,
-    changed: Callable[[Lease | None], None],
+    identity: machine.ClientIdentity,
+    remembered: AddressLease | None,
+    changed: Callable[[AddressLease | None], None],
     *,
-    in_use: Lease | None = None,
+    in_use: AddressLease | None = None,
     chance: machine.Chance = random.random,
 ) -> None:
     """Keep a lease until cancelled; `changed` is called with each new one, and with None when it is lost.
@@ -41,7 +41,7 @@ async def run_client(
         while True:
             for sending in step.send:
                 await _send(connection, step.client, sending)
-            if step.client.lease != lease and (in_use is None or step.client.phase is not machine.Phase.REBOOTING):
+            if step.client.lease != lease and (in_use is None or step.client.phase is not machine.DhcpPhase.REBOOTING):
                 lease = step.client.lease
                 changed(lease)
             message = None
@@ -71,11 +71,11 @@ async def run_server(
     address: IPv4Interface,
     portal: str = "",
     *,
-    task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
+    task_status: trio.TaskStatus[DhcpServer] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer clients until cancelled. `started` with the server when it receives. Raises MachineError."""
     with _opened(interface, SERVER_PORT) as connection, _reserved(interface, address.ip):
-        server = Server(address, portal)
+        server = DhcpServer(address, portal)
         task_status.started(server)
         while True:
             message, _ = await connection.receive()
@@ -89,9 +89,9 @@ async def run_server(
                 _log.debug("an answer could not be sent", error=error.strerror)
 
 
-def destination(message: Message, answer: Message) -> tuple[IPv4Address, bytes]:
+def destination(message: DhcpMessage, answer: DhcpMessage) -> tuple[IPv4Address, bytes]:
     """Return the address and the hardware address to which an answer is sent (RFC 2131, 4.1)."""
-    if answer.kind == Kind.NAK or (message.ciaddr.is_unspecified and message.flags & BROADCAST):
+    if answer.kind == DhcpKind.NAK or (message.ciaddr.is_unspecified and message.flags & BROADCAST):
         return EVERYWHERE, b"\xff" * 6
     return (message.ciaddr if not message.ciaddr.is_unspecified else answer.yiaddr), message.mac
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from netmgr.dhcp.codec import MAX_SIZE, Message, decode, encode
+from netmgr.dhcp.codec import MAX_SIZE, DhcpMessage, decode, encode
 
 CLIENT_PORT, SERVER_PORT = 68, 67
 EVERYBODY: Final = b"\xff" * 6
@@ -65,7 +65,7 @@ class PacketSocket:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    async def receive(self) -> tuple[Message, bytes]:
+    async def receive(self) -> tuple[DhcpMessage, bytes]:
         """Return the next message, and the hardware address of its sender. Everything else is skipped."""
         while True:
             data, (_, _, _, _, mac) = await self._socket.recvfrom(MAX_SIZE + 100)
@@ -74,13 +74,13 @@ class PacketSocket:
                 return message, bytes(mac)
 
     async def send(
-        self, message: Message, source: IPv4Address, target: IPv4Address = BROADCAST, mac: bytes = EVERYBODY
+        self, message: DhcpMessage, source: IPv4Address, target: IPv4Address = BROADCAST, mac: bytes = EVERYBODY
     ) -> None:
         """Send a message. Raises OSError, for example while the interface is down."""
         data = packet(encode(message), (source, self._port), (target, self._other))
         await self._socket.sendto(data, (self._interface, _IP, 0, 0, mac))
 
-    async def send_routed(self, message: Message, source: IPv4Address, target: IPv4Address) -> None:
+    async def send_routed(self, message: DhcpMessage, source: IPv4Address, target: IPv4Address) -> None:
         """Send a message from an address of the interface, so that the kernel finds the way to the target."""
         with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from netmgr.model.network import Security as Security
     from netmgr.model.network import StaticAddress as StaticAddress
     from netmgr.model.settings import Hotspot as Hotspot
-    from netmgr.model.settings import Settings as Settings
+    from netmgr.model.settings import NetworkSettings as NetworkSettings
 else:
     from schema.doors import open_door
 
@@ -27,6 +27,6 @@ else:
         __name__,
         {
             "network": ["HIGHEST_PRIORITY", "Enterprise", "Network", "Open", "Personal", "Security", "StaticAddress"],
-            "settings": ["Hotspot", "Settings"],
+            "settings": ["Hotspot", "NetworkSettings"],
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What the provisioning machine wants of the radios. Wired networks need no decision: they are always used.
 
     A trial needs no field: while networks are on trial, the settings contain them. After a failed trial, the settings

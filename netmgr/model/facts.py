@@ -18,7 +18,7 @@ Cipher = Literal["open", "owe", "wep", "wpa1", "wpa2", "wpa3", "wpa2-wpa3", "ent
 """What an access point requires, as its announcements say."""
 
 
-class Address(msgspec.Struct, frozen=True):
+class InterfaceAddress(msgspec.Struct, frozen=True):
     """IP address of an interface."""
 
     value: IPv4Interface | IPv6Interface
@@ -26,7 +26,7 @@ class Address(msgspec.Struct, frozen=True):
     """It has a lifetime: it comes from a router advertisement or from another program's DHCP."""
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class KernelRoute(msgspec.Struct, frozen=True, kw_only=True):
     """Route of the main table."""
 
     destination: IPv4Network | IPv6Network
@@ -38,7 +38,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     netmgr.model.plan.PROTOCOL."""
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkLink(msgspec.Struct, frozen=True, kw_only=True):
     """Interface of the kernel."""
 
     index: int
@@ -53,7 +53,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     radio: int | None = None
     """Number of the radio (wiphy) of a wifi device."""
     manager: Manager = ""
-    addresses: tuple[Address, ...] = ()
+    addresses: tuple[InterfaceAddress, ...] = ()
     mtu: int | None = None
     """None: not observed."""
     ra_metric: int | None = None
@@ -62,7 +62,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     """None: not observed, or not a wifi device."""
 
 
-class Radio(msgspec.Struct, frozen=True, kw_only=True):
+class WifiRadio(msgspec.Struct, frozen=True, kw_only=True):
     """Wifi radio (wiphy)."""
 
     number: int
@@ -96,7 +96,7 @@ class AccessPoint(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, min(100, 2 * (self.signal + 90)))
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class AddressLease(msgspec.Struct, frozen=True, kw_only=True):
     """What a DHCP server has granted."""
 
     address: IPv4Interface
@@ -124,16 +124,16 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything observed at one time."""
 
     now: float
     """Monotonic time in seconds."""
-    links: tuple[Link, ...] = ()
-    routes: tuple[Route, ...] = ()
-    radios: tuple[Radio, ...] = ()
+    links: tuple[NetworkLink, ...] = ()
+    routes: tuple[KernelRoute, ...] = ()
+    radios: tuple[WifiRadio, ...] = ()
     access_points: tuple[AccessPoint, ...] = ()
-    leases: dict[str, Lease] = {}
+    leases: dict[str, AddressLease] = {}
     """By interface."""
     associations: dict[str, Association] = {}
     """By interface, only of clients with completed authentication."""
@@ -161,11 +161,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     unproved: dict[str, JoinFailure] = {}
     """By interface: why the last proof did not succeed."""
 
-    def link(self, name: str) -> Link | None:
+    def link(self, name: str) -> NetworkLink | None:
         """Return the link with this name."""
         return next((link for link in self.links if link.name == name), None)
 
-    def radio_of(self, interface: str) -> Radio | None:
+    def radio_of(self, interface: str) -> WifiRadio | None:
         """Return the radio of a wifi interface."""
         link = self.link(interface)
         number = link.radio if link is not None else None

@@ -45,7 +45,7 @@ class InterfacePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Run the hotspot on the radio of this interface: on a second, virtual interface if a network is joined too."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Desired state of everything that netmgr manages."""
 
     interfaces: tuple[InterfacePlan, ...] = ()

@@ -21,7 +21,7 @@ class Hotspot(Secret, frozen=True, kw_only=True):
     """Answer every DNS query of the hotspot's clients with the device's address, not only names below `.setup`."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what the network of the device should be, except what is observed."""
 
     enabled: bool = True

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 import trio
 
-from netmgr.model.facts import Radio
+from netmgr.model.facts import WifiRadio
 from netmgr.netlink import radio_codecs as codecs
 from netmgr.netlink.codecs import ctrlmsg
-from netmgr.netlink.socket import KernelError, Requests, open_socket
+from netmgr.netlink.socket import KernelError, NetlinkRequests, open_socket
 from schema import ErrorKind, MachineError
 
 # linux/genetlink.h, linux/netlink.h
@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[int, Change]] = {
 """What notifications of nl80211 mean, by command."""
 
 
-class Family:
+class RadioFamily:
     """Numbers of nl80211 and of its multicast groups, which the kernel chooses when it loads the module."""
 
     def __init__(self, number: int, groups: Mapping[str, int]) -> None:
@@ -48,9 +48,9 @@ class Family:
         self.groups = groups
 
 
-async def family() -> Family:
+async def family() -> RadioFamily:
     """Return the numbers of nl80211. UNSUPPORTED if the kernel has no wifi, or its module is not loaded."""
-    with Requests({_CONTROLLER: ctrlmsg}, GENERIC) as requests:
+    with NetlinkRequests({_CONTROLLER: ctrlmsg}, GENERIC) as requests:
         try:
             (message,) = await requests.ask(
                 _CONTROLLER, {"cmd": _GET_FAMILY, "version": 1}, [("CTRL_ATTR_FAMILY_NAME", "nl80211")]
@@ -63,7 +63,7 @@ async def family() -> Family:
                 remedy="connect a wifi adapter, and check with `lsmod` that its module is loaded",
             ) from None  # fmt: skip
     groups = message.get_attr("CTRL_ATTR_MCAST_GROUPS") or ()
-    return Family(
+    return RadioFamily(
         message.get_attr("CTRL_ATTR_FAMILY_ID"),
         {group.get_attr("CTRL_ATTR_MCAST_GRP_NAME"): group.get_attr("CTRL_ATTR_MCAST_GRP_ID") for group in groups},
     )
@@ -75,9 +75,9 @@ class Radios:
     Interfaces that `add_hotspot_interface` has made disappear when it is closed, also if the process is killed.
     """
 
-    def __init__(self, numbers: Family) -> None:
+    def __init__(self, numbers: RadioFamily) -> None:
         self._family = numbers.number
-        self._requests = Requests({numbers.number: codecs.RadioMessage}, GENERIC)
+        self._requests = NetlinkRequests({numbers.number: codecs.RadioMessage}, GENERIC)
 
     def __enter__(self) -> Radios:
         return self
@@ -89,7 +89,7 @@ class Radios:
         """Close the socket."""
         self._requests.close()
 
-    async def radios(self) -> tuple[Radio, ...]:
+    async def radios(self) -> tuple[WifiRadio, ...]:
         """Return the radios, by number. Whether they are blocked is known to netmgr.netlink.rfkill."""
         fields = {"cmd": codecs.GET_WIPHY}
         return codecs.radios_of(await self._requests.dump_all(self._family, fields, [("SPLIT_WIPHY_DUMP", True)]))
@@ -153,7 +153,7 @@ class Radios:
 class RadioChanges:
     """Notices changes of radios from its creation on. Close it, or use it as a context manager."""
 
-    def __init__(self, numbers: Family) -> None:
+    def __init__(self, numbers: RadioFamily) -> None:
         self._family = numbers.number
         self._socket = open_socket(protocol=GENERIC)
         for group in GROUPS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from netmgr.model.facts import Radio
+from netmgr.model.facts import WifiRadio
 from netmgr.netlink.codecs import genlmsg, nla
 
 # linux/nl80211.h
@@ -64,7 +64,7 @@ class RadioMessage(genlmsg):  # type: ignore[misc]
                 nla_map = _TYPES
 
 
-def radios_of(messages: Iterable[Any]) -> tuple[Radio, ...]:
+def radios_of(messages: Iterable[Any]) -> tuple[WifiRadio, ...]:
     """Return the radios in the messages of a dump, which describe each radio in parts."""
     parts: dict[int, list[Any]] = {}
     for message in messages:
@@ -74,14 +74,14 @@ def radios_of(messages: Iterable[Any]) -> tuple[Radio, ...]:
     return tuple(_radio(number, messages) for number, messages in sorted(parts.items()))
 
 
-def _radio(number: int, messages: list[Any]) -> Radio:
+def _radio(number: int, messages: list[Any]) -> WifiRadio:
     def values(name: str) -> list[Any]:
         return [value for message in messages if (value := message.get_attr(name)) is not None]
 
     supported = {kind for value in values("SUPPORTED_IFTYPES") for kind in _kinds(value)}
     combinations = [entry for value in values("INTERFACE_COMBINATIONS") for entry in value]
     hotspot = ACCESS_POINT in supported
-    return Radio(
+    return WifiRadio(
         number=number,
         hotspot=hotspot,
         both=hotspot and any(_allows_both(entry) for entry in combinations),

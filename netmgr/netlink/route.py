@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from netmgr.model.facts import Address, Link, Route
+from netmgr.model.facts import InterfaceAddress, KernelRoute, NetworkLink
 from netmgr.model.plan import PROTOCOL, PlannedRoute
 from netmgr.netlink import codecs
-from netmgr.netlink.socket import CREATE, REPLACE, KernelError, Requests
+from netmgr.netlink.socket import CREATE, REPLACE, KernelError, NetlinkRequests
 
 # linux/if.h, linux/rtnetlink.h, linux/if_addr.h
 IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
@@ -28,7 +28,7 @@ _GONE: Final = frozenset({3, 6, 19, 99})  # ESRCH, ENXIO, ENODEV, EADDRNOTAVAIL
 _EXISTS: Final = 17
 
 
-def link_of(message: Any, wifi: Mapping[str, int | None], physical: bool) -> Link:
+def link_of(message: Any, wifi: Mapping[str, int | None], physical: bool) -> NetworkLink:
     """Return the link of a message. `wifi` has the wiphy of wifi devices by name; `physical`: it has hardware."""
     name = message.get_attr("IFLA_IFNAME")
     kind: Literal["wired", "wifi", "other"] = "other"
@@ -37,7 +37,7 @@ def link_of(message: Any, wifi: Mapping[str, int | None], physical: bool) -> Lin
     elif message["ifi_type"] == ETHERNET and physical:
         kind = "wired"
     flags = message["flags"]
-    return Link(
+    return NetworkLink(
         index=message["index"],
         name=name,
         kind=kind,
@@ -49,14 +49,14 @@ def link_of(message: Any, wifi: Mapping[str, int | None], physical: bool) -> Lin
     )
 
 
-def address_of(message: Any) -> Address:
+def address_of(message: Any) -> InterfaceAddress:
     """Return the address of a message."""
     value = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
     flags = message.get_attr("IFA_FLAGS") or message["flags"]
-    return Address(ip_interface(f"{value}/{message['prefixlen']}"), dynamic=not flags & PERMANENT)
+    return InterfaceAddress(ip_interface(f"{value}/{message['prefixlen']}"), dynamic=not flags & PERMANENT)
 
 
-def route_of(message: Any, names: Mapping[int, str]) -> Route | None:
+def route_of(message: Any, names: Mapping[int, str]) -> KernelRoute | None:
     """Return the route of a message; None unless it is a unicast route of the main table through one interface."""
     name = names.get(message.get_attr("RTA_OIF") or 0)
     table = message.get_attr("RTA_TABLE") or message["table"]
@@ -64,7 +64,7 @@ def route_of(message: Any, names: Mapping[int, str]) -> Route | None:
         return None
     everything = "0.0.0.0" if message["family"] == socket.AF_INET else "::"
     gateway = message.get_attr("RTA_GATEWAY")
-    return Route(
+    return KernelRoute(
         destination=ip_network(f"{message.get_attr('RTA_DST') or everything}/{message['dst_len']}"),
         gateway=ip_address(gateway) if gateway else None,
         interface=name,
@@ -76,13 +76,13 @@ def route_of(message: Any, names: Mapping[int, str]) -> Route | None:
 class Kernel:
     """Network configuration of the kernel, in the network namespace of this process. Raises KernelError."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: NetlinkRequests) -> None:
         self._requests = requests
 
-    async def links(self) -> tuple[Link, ...]:
+    async def links(self) -> tuple[NetworkLink, ...]:
         """Return all links with their addresses, by index."""
         links = await self.dump_links()
-        addresses: dict[int, list[Address]] = {}
+        addresses: dict[int, list[InterfaceAddress]] = {}
         for message in await self._requests.dump(codecs.GET_ADDRESS):
             addresses.setdefault(message["index"], []).append(address_of(message))
         return tuple(_with_addresses(message, addresses.get(message["index"], [])) for message in links)
@@ -91,11 +91,11 @@ class Kernel:
         """Return the kernel's messages about all links, without their addresses."""
         return await self._requests.dump(codecs.GET_LINK)
 
-    async def routes(self) -> tuple[Route, ...]:
+    async def routes(self) -> tuple[KernelRoute, ...]:
         """Return the unicast routes of the main table."""
         links = await self.dump_links()
         names = {message["index"]: message.get_attr("IFLA_IFNAME") for message in links}
-        routes: list[Route] = []
+        routes: list[KernelRoute] = []
         for family in FAMILIES:
             parsed = (route_of(message, names) for message in await self._requests.dump(codecs.GET_ROUTE, family))
             routes += (route for route in parsed if route is not None)
@@ -139,7 +139,7 @@ class Kernel:
                 raise
 
 
-def _with_addresses(message: Any, addresses: list[Address]) -> Link:
+def _with_addresses(message: Any, addresses: list[InterfaceAddress]) -> NetworkLink:
     name = message.get_attr("IFLA_IFNAME")
     folder = SYSFS / name
     wifi = {name: _number(folder / "phy80211" / "index")} if (folder / "phy80211").exists() else {}

@@ -52,7 +52,7 @@ def open_socket(groups: int = 0, protocol: int = socket.NETLINK_ROUTE) -> socket
     return connection
 
 
-class Requests:
+class NetlinkRequests:
     """Socket for requests, one at a time. Close it, or use it as a context manager.
 
     `classes` are those of the messages, by type: of rtnetlink, unless others are passed with their `protocol`.
@@ -66,7 +66,7 @@ class Requests:
         self._lock = trio.Lock()
         self._number = 0
 
-    def __enter__(self) -> Requests:
+    def __enter__(self) -> NetlinkRequests:
         return self
 
     def __exit__(self, *_: object) -> None:

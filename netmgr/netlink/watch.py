@@ -17,7 +17,7 @@ _READ: Final = 1 << 16
 _BATCH: Final = 1000  # notifications that one call reads at most; the next call returns at once
 
 
-class Changes:
+class NetlinkChanges:
     """Notices changes from its creation on. Close it, or use it as a context manager.
 
     It does not tell what has changed: the reader dumps the tables, and so cannot miss anything, also if the kernel had
@@ -27,7 +27,7 @@ class Changes:
     def __init__(self, groups: int = ALL) -> None:
         self._socket = open_socket(groups)
 
-    def __enter__(self) -> Changes:
+    def __enter__(self) -> NetlinkChanges:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,24 +7,24 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
-from netmgr.model.facts import Facts
+from netmgr.model.facts import NetworkFacts
 from support import ChangeSignal
 
 
-class Board:
+class FactsBoard:
     """Facts about the network, with notification of changes."""
 
     def __init__(self) -> None:
-        self._facts = Facts(now=0.0)
+        self._facts = NetworkFacts(now=0.0)
         self._changed = ChangeSignal()
 
-    def facts(self) -> Facts:
+    def facts(self) -> NetworkFacts:
         """Return the newest facts, with the present time."""
         return replace(self._facts, now=trio.current_time())
 
     def clear(self) -> None:
         """Forget all facts: the tasks that have observed them have ended."""
-        self._facts = Facts(now=0.0)
+        self._facts = NetworkFacts(now=0.0)
         self.poke()
 
     def put(self, **parts: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from netmgr.model.facts import Link, Manager, Radio
+from netmgr.model.facts import Manager, NetworkLink, WifiRadio
 from netmgr.netlink.advertisements import metric_of
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
-from netmgr.netlink.watch import Changes
-from netmgr.observation.board import Board
+from netmgr.netlink.watch import NetlinkChanges
+from netmgr.observation.board import FactsBoard
 
 SETTLE: Final = 0.05
 """Seconds between two readings of the tables: a cable that is plugged in causes a dozen notifications."""
@@ -33,11 +33,11 @@ class Managers:
 
     def __init__(self, manager_of: ManagerOf) -> None:
         self._manager_of = manager_of
-        self._asked: dict[str, tuple[Link, Manager]] = {}
+        self._asked: dict[str, tuple[NetworkLink, Manager]] = {}
         self.power_save: dict[str, bool] = {}
         """By interface: the power saving that netmgr has set."""
 
-    async def named(self, links: tuple[Link, ...]) -> tuple[Link, ...]:
+    async def named(self, links: tuple[NetworkLink, ...]) -> tuple[NetworkLink, ...]:
         """Return the links with their managers. Links that are never configured have none."""
         self._asked = {link.name: self._asked[link.name] for link in links if link.name in self._asked}
         return tuple([await self._named(link) for link in links])
@@ -46,7 +46,7 @@ class Managers:
         """Ask again at the next time: the interface was taken over or given back."""
         self._asked.pop(interface, None)
 
-    async def _named(self, link: Link) -> Link:
+    async def _named(self, link: NetworkLink) -> NetworkLink:
         if link.name == HOTSPOT_INTERFACE:
             link = replace(link, kind="other")
         if link.kind == "other":
@@ -59,16 +59,20 @@ class Managers:
         )
 
 
-async def read_kernel(board: Board, kernel: Kernel, managers: Managers) -> None:
+async def read_kernel(board: FactsBoard, kernel: Kernel, managers: Managers) -> None:
     """Read links and routes now."""
     board.put(links=await managers.named(await kernel.links()), routes=await kernel.routes())
 
 
 async def follow_kernel(
-    board: Board, kernel: Kernel, managers: Managers, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    board: FactsBoard,
+    kernel: Kernel,
+    managers: Managers,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Keep links and routes current until cancelled; `started` after the first reading. Raises MachineError."""
-    with Changes() as changes:
+    with NetlinkChanges() as changes:
         first = True
         while True:
             await read_kernel(board, kernel, managers)
@@ -80,7 +84,7 @@ async def follow_kernel(
 
 
 async def follow_switches(
-    board: Board, switches: Switches, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    board: FactsBoard, switches: Switches, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Keep the blocks of the radios current until cancelled."""
     task_status.started()
@@ -89,6 +93,6 @@ async def follow_switches(
         await switches.wait()
 
 
-def with_blocks(radios: tuple[Radio, ...], switches: Switches) -> tuple[Radio, ...]:
+def with_blocks(radios: tuple[WifiRadio, ...], switches: Switches) -> tuple[WifiRadio, ...]:
     """Return the radios with the present blocks."""
     return tuple(replace(radio, blocked=switches.blocked(radio.number)) for radio in radios)

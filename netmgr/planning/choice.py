@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import msgspec
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Facts, Link, Radio
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import OWN, NetworkFacts, NetworkLink, WifiRadio
 from netmgr.model.network import Network
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.planning.addresses import EVERYTHING
 
 
@@ -28,7 +28,7 @@ class Reason(StrEnum):
     UNPLUGGED = "unplugged"  # without a cable, there is no need to take it over
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What one interface is used for."""
 
     reason: Reason
@@ -38,11 +38,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """netmgr configures the interface."""
 
 
-def choices(settings: Settings, facts: Facts, decision: Decision) -> dict[str, Choice]:
+def choices(settings: NetworkSettings, facts: NetworkFacts, decision: NetworkDecision) -> dict[str, NetworkChoice]:
     """Return the choice for each wired and wifi interface, by name."""
     links = sorted((link for link in facts.links if link.kind != "other"), key=lambda link: link.name)
     if not settings.enabled:
-        return {link.name: Choice(reason=Reason.DISABLED) for link in links}
+        return {link.name: NetworkChoice(reason=Reason.DISABLED) for link in links}
     wired = best_wired(settings, facts)
     return {
         link.name: _wired(link, wired.get(link.name), settings, facts)
@@ -52,7 +52,7 @@ def choices(settings: Settings, facts: Facts, decision: Decision) -> dict[str, C
     }
 
 
-def fits(network: Network, link: Link, settings: Settings, facts: Facts) -> bool:
+def fits(network: Network, link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts) -> bool:
     """Return whether a network is for this interface. Wifi networks without an interface are for only one."""
     if network.kind != link.kind:
         return False
@@ -61,7 +61,7 @@ def fits(network: Network, link: Link, settings: Settings, facts: Facts) -> bool
     return link.name == wifi_interface(settings, facts)
 
 
-def wifi_interface(settings: Settings, facts: Facts) -> str:
+def wifi_interface(settings: NetworkSettings, facts: NetworkFacts) -> str:
     """Return the interface for wifi and the hotspot: the one of the settings, or the first; empty if there is none."""
     if settings.wifi_interface:
         return settings.wifi_interface
@@ -69,7 +69,7 @@ def wifi_interface(settings: Settings, facts: Facts) -> str:
     return min(wifi, key=lambda link: link.index).name if wifi else ""
 
 
-def best_wired(settings: Settings, facts: Facts) -> Mapping[str, Network]:
+def best_wired(settings: NetworkSettings, facts: NetworkFacts) -> Mapping[str, Network]:
     """Return the network of each wired interface: highest priority first, those of the settings before adopted ones.
 
     A static address is used on only one interface, preferably on one with a cable.
@@ -91,18 +91,18 @@ def rank(network: Network) -> tuple[int, bool, bool, str]:
     return (-network.priority, network.source == "adopted", not network.interface, network.label)
 
 
-def radio_of(link: Link, facts: Facts) -> Radio | None:
+def radio_of(link: NetworkLink, facts: NetworkFacts) -> WifiRadio | None:
     """Return the radio of a wifi interface."""
     return next((radio for radio in facts.radios if radio.number == link.radio), None)
 
 
-def hotspot_possible(link: Link, settings: Settings, facts: Facts) -> bool:
+def hotspot_possible(link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts) -> bool:
     """Return whether the hotspot can run on the radio of this interface."""
     radio = radio_of(link, facts)
     return settings.hotspot is not None and radio is not None and radio.hotspot
 
 
-def busy(link: Link, settings: Settings, facts: Facts, decision: Decision) -> bool:
+def busy(link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts, decision: NetworkDecision) -> bool:
     """Return whether the hotspot needs the radio of this interface for itself."""
     radio = radio_of(link, facts)
     host = next((each for each in facts.links if each.name == decision.hotspot), None)
@@ -111,7 +111,7 @@ def busy(link: Link, settings: Settings, facts: Facts, decision: Decision) -> bo
     return hotspot_possible(host, settings, facts)
 
 
-def connected(link: Link, network: Network, facts: Facts) -> bool:
+def connected(link: NetworkLink, network: Network, facts: NetworkFacts) -> bool:
     """Return whether netmgr is connected with the network: a cable is plugged in, or it has joined the SSID."""
     if link.kind == "wired":
         return link.carrier
@@ -120,39 +120,41 @@ def connected(link: Link, network: Network, facts: Facts) -> bool:
     return joined and facts.joining.get(link.name) == network.label
 
 
-def _wired(link: Link, network: Network | None, settings: Settings, facts: Facts) -> Choice:
+def _wired(link: NetworkLink, network: Network | None, settings: NetworkSettings, facts: NetworkFacts) -> NetworkChoice:
     if network is None:
-        return Choice(reason=Reason.NOT_ASKED)
+        return NetworkChoice(reason=Reason.NOT_ASKED)
     if network.source == "adopted":
-        return Choice(reason=Reason.ADOPTED, network=network)
+        return NetworkChoice(reason=Reason.ADOPTED, network=network)
     if link.manager not in ("", OWN):
         if not link.carrier:
-            return Choice(reason=Reason.UNPLUGGED, network=network)
+            return NetworkChoice(reason=Reason.UNPLUGGED, network=network)
         if _provides(link, network, facts) or _would_use(link, network, settings):
-            return Choice(reason=Reason.DONE, network=network)
-    return Choice(reason=Reason.USED, network=network, managed=True)
+            return NetworkChoice(reason=Reason.DONE, network=network)
+    return NetworkChoice(reason=Reason.USED, network=network, managed=True)
 
 
-def _wifi(link: Link, settings: Settings, facts: Facts, decision: Decision) -> Choice:
+def _wifi(
+    link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts, decision: NetworkDecision
+) -> NetworkChoice:
     radio = radio_of(link, facts)
     if radio is not None and radio.blocked == "hard":
-        return Choice(reason=Reason.BLOCKED, managed=link.manager == OWN)
+        return NetworkChoice(reason=Reason.BLOCKED, managed=link.manager == OWN)
     networks = [each for each in settings.networks if fits(each, link, settings, facts)]
     network = next((each for each in networks if each.label == decision.join.get(link.name)), None)
     if busy(link, settings, facts, decision):
         network = None
     if decision.hotspot == link.name and hotspot_possible(link, settings, facts):
-        return Choice(reason=Reason.USED, network=network, hotspot=True, managed=True)
+        return NetworkChoice(reason=Reason.USED, network=network, hotspot=True, managed=True)
     if network is not None:
         reason = _left(link, network, settings, facts)
-        return Choice(reason=reason, network=network, managed=reason is Reason.USED)
+        return NetworkChoice(reason=reason, network=network, managed=reason is Reason.USED)
     if all(each.source == "adopted" for each in networks):
-        return Choice(reason=Reason.NOT_ASKED)
+        return NetworkChoice(reason=Reason.NOT_ASKED)
     managed = link.manager in ("", OWN)
-    return Choice(reason=Reason.READY if managed else Reason.NOT_CHOSEN, managed=managed)
+    return NetworkChoice(reason=Reason.READY if managed else Reason.NOT_CHOSEN, managed=managed)
 
 
-def _left(link: Link, network: Network, settings: Settings, facts: Facts) -> Reason:
+def _left(link: NetworkLink, network: Network, settings: NetworkSettings, facts: NetworkFacts) -> Reason:
     """Return why the present manager may join the network itself; USED if netmgr has to.
 
     An interface that netmgr has taken over keeps an adopted network, so that the connection is not interrupted.
@@ -164,7 +166,7 @@ def _left(link: Link, network: Network, settings: Settings, facts: Facts) -> Rea
     return Reason.DONE if link.manager and _joins(link, network, settings, facts) else Reason.USED
 
 
-def _joins(link: Link, network: Network, settings: Settings, facts: Facts) -> bool:
+def _joins(link: NetworkLink, network: Network, settings: NetworkSettings, facts: NetworkFacts) -> bool:
     """Return whether the present manager is connected with the network, or would connect with it by itself."""
     association = facts.associations.get(link.name)
     if association is not None and association.ssid != network.ssid:
@@ -172,7 +174,7 @@ def _joins(link: Link, network: Network, settings: Settings, facts: Facts) -> bo
     return (association is not None and _provides(link, network, facts)) or _would_use(link, network, settings)
 
 
-def _would_use(link: Link, network: Network, settings: Settings) -> bool:
+def _would_use(link: NetworkLink, network: Network, settings: NetworkSettings) -> bool:
     """Return whether a network of the present manager has the same contents."""
     adopted = (each for each in settings.networks if each.source == "adopted" and each.interface in ("", link.name))
     return any(_contents(each) == _contents(network) for each in adopted)
@@ -182,7 +184,7 @@ def _contents(network: Network) -> tuple[object, ...]:
     return (network.kind, network.ssid, network.security, network.static, network.dns, network.route_metric)
 
 
-def _provides(link: Link, network: Network, facts: Facts) -> bool:
+def _provides(link: NetworkLink, network: Network, facts: NetworkFacts) -> bool:
     """Return whether the interface has the addresses, name servers and metric that the network asks for."""
     default = [route for route in facts.routes if route.interface == link.name and route.destination == EVERYTHING]
     if network.metric and network.metric not in {route.metric for route in default}:

@@ -8,15 +8,15 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Facts, Link
-from netmgr.model.plan import HOTSPOT_ADDRESSES, PROTOCOL, InterfacePlan, Plan, PlannedRoute
-from netmgr.model.settings import Hotspot, Settings
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import OWN, NetworkFacts, NetworkLink
+from netmgr.model.plan import HOTSPOT_ADDRESSES, PROTOCOL, InterfacePlan, NetworkPlan, PlannedRoute
+from netmgr.model.settings import Hotspot, NetworkSettings
 from netmgr.planning.addresses import Ipv4, ipv4_of
-from netmgr.planning.choice import Choice, choices, connected, radio_of
+from netmgr.planning.choice import NetworkChoice, choices, connected, radio_of
 
 
-def desired(settings: Settings, facts: Facts, decision: Decision) -> Plan:
+def desired(settings: NetworkSettings, facts: NetworkFacts, decision: NetworkDecision) -> NetworkPlan:
     """Return the complete state of every interface that netmgr manages, in the order of the route metrics.
 
     Interfaces without a plan are left to their present managers.
@@ -26,7 +26,7 @@ def desired(settings: Settings, facts: Facts, decision: Decision) -> Plan:
     metrics = _metrics(managed, facts)
     order = sorted(managed, key=lambda name: (metrics.get(name, 1 << 32), name))
     layers = {name: _ipv4(links[name], managed[name], facts) for name in order}
-    return Plan(
+    return NetworkPlan(
         interfaces=tuple(
             _interface(links[name], managed[name], layers[name], metrics.get(name), settings, facts) for name in order
         ),
@@ -38,7 +38,12 @@ def desired(settings: Settings, facts: Facts, decision: Decision) -> Plan:
 
 
 def _interface(
-    link: Link, choice: Choice, layer: Ipv4, metric: int | None, settings: Settings, facts: Facts
+    link: NetworkLink,
+    choice: NetworkChoice,
+    layer: Ipv4,
+    metric: int | None,
+    settings: NetworkSettings,
+    facts: NetworkFacts,
 ) -> InterfacePlan:
     network = choice.network
     routes = () if metric is None else layer.routes
@@ -58,7 +63,7 @@ def _interface(
     )
 
 
-def _hotspot(settings: Hotspot, facts: Facts) -> Hotspot:
+def _hotspot(settings: Hotspot, facts: NetworkFacts) -> Hotspot:
     """Return the hotspot with an address whose network no other interface uses; that of a running one if possible."""
     used = {
         address.value.network
@@ -71,14 +76,14 @@ def _hotspot(settings: Hotspot, facts: Facts) -> Hotspot:
     return replace(settings, address=next(free, settings.address))
 
 
-def _ipv4(link: Link, choice: Choice, facts: Facts) -> Ipv4:
+def _ipv4(link: NetworkLink, choice: NetworkChoice, facts: NetworkFacts) -> Ipv4:
     """Return the configuration; empty without a connection, so that other interfaces carry the traffic."""
     if choice.network is None or not connected(link, choice.network, facts):
         return Ipv4()
     return ipv4_of(choice.network, facts.leases.get(link.name))
 
 
-def _metrics(managed: Mapping[str, Choice], facts: Facts) -> dict[str, int]:
+def _metrics(managed: Mapping[str, NetworkChoice], facts: NetworkFacts) -> dict[str, int]:
     """Return the metric of each interface with a network: that of the network, or the next one that is not in use.
 
     All are different, also from those of other programs' routes: the kernel replaces a route with the same destination
@@ -98,6 +103,6 @@ def _metrics(managed: Mapping[str, Choice], facts: Facts) -> dict[str, int]:
     return metrics
 
 
-def _soft_blocked(link: Link, facts: Facts) -> int | None:
+def _soft_blocked(link: NetworkLink, facts: NetworkFacts) -> int | None:
     radio = radio_of(link, facts)
     return radio.number if radio is not None and radio.blocked == "soft" else None

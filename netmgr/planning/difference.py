@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Interface
 from typing import TypeAlias
 
-from netmgr.model.facts import OWN, Facts, Link, Route
+from netmgr.model.facts import OWN, KernelRoute, NetworkFacts, NetworkLink
 from netmgr.model.network import Network
 from netmgr.model.plan import (
     HOTSPOT_ADDRESSES,
@@ -20,7 +20,7 @@ from netmgr.model.plan import (
     InterfacePlan,
     Join,
     Leave,
-    Plan,
+    NetworkPlan,
     PlannedRoute,
     SetCountry,
     SetDns,
@@ -40,7 +40,7 @@ Owned: TypeAlias = frozenset[tuple[str, IPv4Interface]]
 """Interface and address of every address that netmgr has added."""
 
 
-def difference(facts: Facts, plan: Plan, owned: Owned) -> tuple[Effect, ...]:
+def difference(facts: NetworkFacts, plan: NetworkPlan, owned: Owned) -> tuple[Effect, ...]:
     """Return the effects that are still needed, in order. Those for a reached state are left out.
 
     The order keeps a working default route until another one works: additions on interfaces that netmgr already manages
@@ -63,14 +63,14 @@ def difference(facts: Facts, plan: Plan, owned: Owned) -> tuple[Effect, ...]:
     )
 
 
-def _radios(facts: Facts, plan: Plan) -> Iterator[Effect]:
+def _radios(facts: NetworkFacts, plan: NetworkPlan) -> Iterator[Effect]:
     blocked = {radio.number for radio in facts.radios if radio.blocked == "soft"}
     yield from (Unblock(radio=number) for number in plan.unblock if number in blocked)
     if plan.country and plan.country != facts.country:
         yield SetCountry(country=plan.country)
 
 
-def _additions(link: Link, plan: InterfacePlan, facts: Facts, owned: Owned) -> Iterator[Effect]:
+def _additions(link: NetworkLink, plan: InterfacePlan, facts: NetworkFacts, owned: Owned) -> Iterator[Effect]:
     """Yield what prepares an interface and adds addresses, then routes: first those to gateways outside the subnet."""
     name, fresh = link.name, link.manager != OWN
     if fresh:
@@ -90,7 +90,7 @@ def _additions(link: Link, plan: InterfacePlan, facts: Facts, owned: Owned) -> I
     yield from (AddRoute(interface=name, route=each) for each in sorted(plan.routes - routes, key=_route_order))
 
 
-def _lasting(link: Link, owned: Owned) -> frozenset[IPv4Interface]:
+def _lasting(link: NetworkLink, owned: Owned) -> frozenset[IPv4Interface]:
     """Return the addresses that stay: the kernel removes those of other programs that have a lifetime."""
     return frozenset(
         each.value
@@ -99,12 +99,12 @@ def _lasting(link: Link, owned: Owned) -> frozenset[IPv4Interface]:
     )
 
 
-def _dns(facts: Facts, plan: Plan) -> Iterator[Effect]:
+def _dns(facts: NetworkFacts, plan: NetworkPlan) -> Iterator[Effect]:
     if list(plan.dns.items()) != list(facts.resolvers.items()) or plan.domains != facts.domains:
         yield SetDns(servers=plan.dns, domains=plan.domains)
 
 
-def _deletions(facts: Facts, plan: Plan, owned: Owned) -> Iterator[Effect]:
+def _deletions(facts: NetworkFacts, plan: NetworkPlan, owned: Owned) -> Iterator[Effect]:
     """Yield what removes routes, DHCP clients and addresses, on all interfaces: an earlier run may have left some."""
     plans = {each.name: each for each in plan.interfaces}
     nothing = InterfacePlan(name="")
@@ -126,7 +126,7 @@ def _deletions(facts: Facts, plan: Plan, owned: Owned) -> Iterator[Effect]:
                 yield DeleteAddress(interface=link.name, address=address)
 
 
-def _wifi(facts: Facts, plan: Plan, plans: list[InterfacePlan]) -> Iterator[Effect]:
+def _wifi(facts: NetworkFacts, plan: NetworkPlan, plans: list[InterfacePlan]) -> Iterator[Effect]:
     """Yield what frees radios, and then what uses them."""
     networks = {each.name: each.network for each in plan.interfaces if each.network is not None}
     host = next((each for each in plans if each.hotspot is not None), None)
@@ -141,7 +141,7 @@ def _wifi(facts: Facts, plan: Plan, plans: list[InterfacePlan]) -> Iterator[Effe
         yield StartHotspot(interface=host.name, hotspot=host.hotspot)
 
 
-def _is_joining(facts: Facts, interface: str, network: Network) -> bool:
+def _is_joining(facts: NetworkFacts, interface: str, network: Network) -> bool:
     """Return whether the client is joining this network, with the same credentials."""
     client = facts.clients.get(interface)
     return (
@@ -151,7 +151,7 @@ def _is_joining(facts: Facts, interface: str, network: Network) -> bool:
     )
 
 
-def _returns(facts: Facts, plan: Plan) -> Iterator[Effect]:
+def _returns(facts: NetworkFacts, plan: NetworkPlan) -> Iterator[Effect]:
     managed = {each.name for each in plan.interfaces}
     yield from (
         GiveBack(interface=link.name)
@@ -160,11 +160,11 @@ def _returns(facts: Facts, plan: Plan) -> Iterator[Effect]:
     )
 
 
-def _own_routes(facts: Facts, interface: str) -> Iterator[Route]:
+def _own_routes(facts: NetworkFacts, interface: str) -> Iterator[KernelRoute]:
     return (route for route in facts.routes if route.interface == interface and route.protocol == PROTOCOL)
 
 
-def _planned(route: Route) -> PlannedRoute:
+def _planned(route: KernelRoute) -> PlannedRoute:
     return PlannedRoute(destination=route.destination, gateway=route.gateway, metric=route.metric)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from netmgr.model.decision import Decision
+from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import JoinFailure
-from netmgr.model.facts import Facts, Link
+from netmgr.model.facts import NetworkFacts, NetworkLink
 from netmgr.model.network import Network, ssid_text
 from netmgr.model.plan import InterfacePlan
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.model.words import WORDS
 from netmgr.planning.addresses import usable
-from netmgr.planning.choice import Choice, Reason, busy, choices, connected, rank
+from netmgr.planning.choice import NetworkChoice, Reason, busy, choices, connected, rank
 from netmgr.planning.desired import desired
-from netmgr.planning.explanation import Explanation, InterfaceExplanation, NotUsed, Statement
+from netmgr.planning.explanation import InterfaceExplanation, NetworkExplanation, NotUsed, Statement
 from netmgr.planning.reasons import Case, Situation, quoted, why_not
 
 _LEFT: Final[Mapping[Reason, Statement]] = {
@@ -34,8 +34,12 @@ _LEFT: Final[Mapping[Reason, Statement]] = {
 
 
 def explain(
-    settings: Settings, facts: Facts, decision: Decision, failures: Mapping[str, Statement], next_step: str
-) -> Explanation:
+    settings: NetworkSettings,
+    facts: NetworkFacts,
+    decision: NetworkDecision,
+    failures: Mapping[str, Statement],
+    next_step: str,
+) -> NetworkExplanation:
     """Return what each interface does, and why.
 
     `failures` has, by label, the last failed attempt of networks that were not joined since. `next_step` is what the
@@ -45,7 +49,7 @@ def explain(
     links = {link.name: link for link in facts.links}
     plans = {each.name: each for each in desired(settings, facts, decision).interfaces}
     ranked = sorted(settings.networks, key=rank)
-    return Explanation(
+    return NetworkExplanation(
         interfaces=tuple(
             InterfaceExplanation(
                 interface=name,
@@ -82,7 +86,7 @@ def _missing(network: Network) -> Statement:
     return Statement(f"This computer has no {network.kind} interface.", "connect one")
 
 
-def _state(link: Link, choice: Choice, plan: InterfacePlan | None, situation: Situation) -> Statement:
+def _state(link: NetworkLink, choice: NetworkChoice, plan: InterfacePlan | None, situation: Situation) -> Statement:
     """Return what the interface does at present."""
     settings, facts, network = situation.settings, situation.facts, choice.network
     hotspot = settings.hotspot if choice.hotspot else None
@@ -110,7 +114,7 @@ def _unconnected(network: Network, failures: Mapping[str, Statement]) -> Stateme
     return Statement(f"It joins {quoted(network.label)} again. The last attempt failed: {failure.text}", failure.remedy)
 
 
-def _configured(link: Link, network: Network, plan: InterfacePlan, facts: Facts) -> Statement:
+def _configured(link: NetworkLink, network: Network, plan: InterfacePlan, facts: NetworkFacts) -> Statement:
     """Return the state of a connected interface."""
     name, lease = quoted(network.label), facts.leases.get(link.name)
     if not plan.addresses:
@@ -137,7 +141,7 @@ def _configured(link: Link, network: Network, plan: InterfacePlan, facts: Facts)
             return Statement(text)
 
 
-def _left(link: Link, choice: Choice) -> Statement:
+def _left(link: NetworkLink, choice: NetworkChoice) -> Statement:
     """Return the state of an interface without a network of netmgr."""
     template = _LEFT[choice.reason]
     manager = f"{link.manager} configures it" if link.manager else "no program configures it"

@@ -38,7 +38,7 @@ class InterfaceExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Every other network of this kind, those that come first at the beginning."""
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Which networks are used, why not the others, and what happens next."""
 
     interfaces: tuple[InterfaceExplanation, ...] = ()

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import AccessPoint, Cipher, Facts, Link
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import AccessPoint, Cipher, NetworkFacts, NetworkLink
 from netmgr.model.network import Enterprise, Network, Open, Security, ssid_text
-from netmgr.model.settings import Settings
-from netmgr.planning.choice import Choice, Reason, best_wired, busy, fits, radio_of, rank, wifi_interface
+from netmgr.model.settings import NetworkSettings
+from netmgr.planning.choice import NetworkChoice, Reason, best_wired, busy, fits, radio_of, rank, wifi_interface
 from netmgr.planning.explanation import Statement
 
 NEEDS: Final[Mapping[Cipher, str]] = {
@@ -30,9 +30,9 @@ NEEDS: Final[Mapping[Cipher, str]] = {
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What is explained."""
 
-    settings: Settings
-    facts: Facts
-    decision: Decision
+    settings: NetworkSettings
+    facts: NetworkFacts
+    decision: NetworkDecision
     failures: Mapping[str, Statement]
     """By label: the last failed attempt of networks that were not joined since."""
 
@@ -41,8 +41,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Network that is not used on an interface."""
 
     network: Network
-    link: Link
-    choice: Choice
+    link: NetworkLink
+    choice: NetworkChoice
     situation: Situation
 
     @property

@@ -7,7 +7,7 @@ from typing import Protocol
 from netmgr.portal.state import CredentialsEntry, NetworkEntry, PortalState
 
 
-class Backend(Protocol):
+class PortalActions(Protocol):
     """Receiver of what people enter. All methods return at once; progress appears in `state`."""
 
     def state(self) -> PortalState:

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from netmgr.model.facts import Cipher
 from netmgr.model.network import ssid_text
 from netmgr.portal.access import Visitors
-from netmgr.portal.backend import Backend
+from netmgr.portal.backend import PortalActions
 from netmgr.portal.entries import document_of, network_of_form, plain
 from netmgr.portal.state import CredentialsEntry, PortalState
 from rpc.pages import STATUS, Assets, Protect, template_environment
@@ -49,10 +49,12 @@ CIPHERS: Final[Mapping[Cipher, str]] = {
 _log = structlog.get_logger("netmgr.portal")
 
 
-class Pages:
+class PortalPages:
     """The pages of one hotspot."""
 
-    def __init__(self, backend: Backend, visitors: Visitors, *, clock: Callable[[], float] = trio.current_time) -> None:
+    def __init__(
+        self, backend: PortalActions, visitors: Visitors, *, clock: Callable[[], float] = trio.current_time
+    ) -> None:
         self._backend, self._visitors, self._clock = backend, visitors, clock
         self._assets = Assets(HERE / "static")
         self._templates = template_environment([HERE / "templates"], self._assets)

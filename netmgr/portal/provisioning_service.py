@@ -14,7 +14,7 @@ from msgspec import Struct
 from netmgr.model.facts import Cipher
 from netmgr.model.network import ssid_text
 from netmgr.portal.access import Visitors
-from netmgr.portal.backend import Backend
+from netmgr.portal.backend import PortalActions
 from netmgr.portal.entries import document_of, network_of
 from netmgr.portal.state import CredentialsEntry, PortalState, SeenNetwork
 from rpc.access import group_of
@@ -72,7 +72,7 @@ class SmartMachineStatus(Struct, frozen=True):
 class ProvisioningService:
     """A call of an app."""
 
-    backend: Backend
+    backend: PortalActions
     proof: str
 
     async def get_smart_machine_status(self) -> SmartMachineStatus:
@@ -102,7 +102,9 @@ class ProvisioningService:
 class PortalTarget:
     """Target of the calls: notes that a person is active, and limits the rate of entries."""
 
-    def __init__(self, backend: Backend, visitors: Visitors, clock: Callable[[], float] = trio.current_time) -> None:
+    def __init__(
+        self, backend: PortalActions, visitors: Visitors, clock: Callable[[], float] = trio.current_time
+    ) -> None:
         self._backend, self._visitors, self._clock = backend, visitors, clock
 
     @asynccontextmanager

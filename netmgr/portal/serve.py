@@ -9,8 +9,8 @@ from typing import Final
 import trio
 
 from netmgr.portal.access import Visitors
-from netmgr.portal.backend import Backend
-from netmgr.portal.pages import Pages
+from netmgr.portal.backend import PortalActions
+from netmgr.portal.pages import PortalPages
 from netmgr.portal.provisioning_service import SERVICE, PortalTarget, ProvisioningService
 from rpc import Limits, ServerCore
 from rpc.access import Origins
@@ -29,7 +29,7 @@ HTTP_LIMITS: Final = HttpLimits(max_body=64 * 1024, max_per_address=32)
 
 
 async def serve_portal(
-    backend: Backend,
+    backend: PortalActions,
     address: str,
     *,
     interface: str = "",
@@ -56,7 +56,11 @@ async def serve_portal(
     async with trio.open_nursery() as nursery:
         await nursery.start(
             lambda task_status: serve(
-                listeners, core, app=Pages(backend, visitors).application(), limits=HTTP_LIMITS, task_status=task_status
+                listeners,
+                core,
+                app=PortalPages(backend, visitors).application(),
+                limits=HTTP_LIMITS,
+                task_status=task_status,
             )
         )
         task_status.started(numbers)

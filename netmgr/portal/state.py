@@ -24,7 +24,7 @@ class SeenNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last attempt to join it has failed, for people."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class PortalAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """The last attempt to get online with what a person has entered. It is kept until the next one."""
 
     ssid: bytes
@@ -50,7 +50,7 @@ class PortalState(msgspec.Struct, frozen=True, kw_only=True):
     networks: tuple[SeenNetwork, ...] = ()
     scanned_ago: float | None = None
     """Seconds since the networks were heard; None before the first scan."""
-    attempt: Attempt | None = None
+    attempt: PortalAttempt | None = None
     next_text: str = ""
     """What happens next, and when, for people."""
     stays: bool = False

@@ -8,7 +8,7 @@ from typing import Final
 from netmgr.model.events import JoinFailure
 from netmgr.model.facts import OWN
 from netmgr.model.network import Network, Source, same_connection
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.provisioning.records import (
     FIRST_RETRY,
     FIRST_WRONG_PASSWORD,
@@ -18,9 +18,9 @@ from netmgr.provisioning.records import (
     MAX_WRONG_PASSWORD,
     PERMANENT,
     ROAM_AFTER,
-    State,
+    ProvisioningState,
+    ProvisioningWorld,
     Tried,
-    World,
 )
 from support import doubled
 
@@ -28,7 +28,7 @@ SOURCES: Final[dict[Source, int]] = {"portal": 0, "console": 1, "cloud": 2, "ado
 """Order of networks with the same priority."""
 
 
-def client_interface(world: World) -> str:
+def client_interface(world: ProvisioningWorld) -> str:
     """Return the interface that joins networks which name none: the configured one, or the first; empty if none."""
     names = [link.name for link in sorted(world.facts.links, key=lambda link: link.index) if link.kind == "wifi"]
     chosen = world.settings.wifi_interface
@@ -37,7 +37,7 @@ def client_interface(world: World) -> str:
     return names[0] if names else ""
 
 
-def hotspot_interface(world: World) -> str:
+def hotspot_interface(world: ProvisioningWorld) -> str:
     """Return the interface of the hotspot: the configured one, a second radio's, or the first; empty if none can."""
     facts, client = world.facts, client_interface(world)
     wifi = [link.name for link in sorted(facts.links, key=lambda link: link.index) if link.kind == "wifi"]
@@ -48,21 +48,21 @@ def hotspot_interface(world: World) -> str:
     return client if client in able else ""
 
 
-def joins_during_hotspot(world: World) -> bool:
+def joins_during_hotspot(world: ProvisioningWorld) -> bool:
     """Return whether the hotspot stays while a network is joined: a second radio, or one that can do both."""
     interface = hotspot_interface(world)
     radio = world.facts.radio_of(interface)
     return bool(interface) and (interface != client_interface(world) or (radio is not None and radio.both))
 
 
-def networks_for(world: World, interface: str) -> tuple[Network, ...]:
+def networks_for(world: ProvisioningWorld, interface: str) -> tuple[Network, ...]:
     """Return the wifi networks of an interface, the preferred one first."""
     names = ("", interface) if interface == client_interface(world) else (interface,)
     networks = [network for network in world.settings.networks if network.kind == "wifi" and network.interface in names]
     return tuple(sorted(networks, key=lambda network: (-network.priority, SOURCES[network.source], network.label)))
 
 
-def candidates(state: State, world: World, interface: str, now: float) -> tuple[Network, ...]:
+def candidates(state: ProvisioningState, world: ProvisioningWorld, interface: str, now: float) -> tuple[Network, ...]:
     """Return the networks that may be joined now, the preferred one first.
 
     Unless the internet is needed, only the preferred network is tried while it is there, as the specification says.
@@ -73,7 +73,7 @@ def candidates(state: State, world: World, interface: str, now: float) -> tuple[
     return tuple(network for network in networks if is_there(state, network, now))
 
 
-def is_there(state: State, network: Network, now: float) -> bool:
+def is_there(state: ProvisioningState, network: Network, now: float) -> bool:
     """Return whether a network was heard. A hidden one is not announced: it may be there until it did not answer."""
     presence, tried = state.heard.get(network.label), state.tried.get(network.label)
     missed = tried.last if tried is not None and tried.failure is JoinFailure.NOT_FOUND else -math.inf
@@ -82,7 +82,7 @@ def is_there(state: State, network: Network, now: float) -> bool:
     return presence is not None and now < presence.last + HEARD and presence.last > missed
 
 
-def due_at(state: State, network: Network, settings: Settings) -> float:
+def due_at(state: ProvisioningState, network: Network, settings: NetworkSettings) -> float:
     """Return the time from which a network may be tried again."""
     tried = state.tried.get(network.label)
     if tried is None or not same_connection(tried.network, network):
@@ -90,7 +90,7 @@ def due_at(state: State, network: Network, settings: Settings) -> float:
     return tried.last + pause_after(tried, settings)
 
 
-def pause_after(tried: Tried, settings: Settings) -> float:
+def pause_after(tried: Tried, settings: NetworkSettings) -> float:
     """Return the seconds between the last failure and the next attempt."""
     first, longest = FIRST_RETRY, settings.retry
     if tried.failure in PERMANENT:
@@ -98,12 +98,12 @@ def pause_after(tried: Tried, settings: Settings) -> float:
     return doubled(first, max(first, longest), tried.failures)
 
 
-def budget_at(state: State) -> float:
+def budget_at(state: ProvisioningState) -> float:
     """Return the time from which one more attempt is allowed."""
     return -math.inf if len(state.joins) < MAX_JOINS else state.joins[-MAX_JOINS] + HOUR
 
 
-def appeared(state: State, world: World, now: float) -> bool:
+def appeared(state: ProvisioningState, world: ProvisioningWorld, now: float) -> bool:
     """Return whether there is a network for the client interface that was not tried within the retry time."""
     networks = candidates(state, world, client_interface(world), now)
     return now >= budget_at(state) and any(
@@ -113,7 +113,9 @@ def appeared(state: State, world: World, now: float) -> bool:
     )
 
 
-def preferred(state: State, world: World, interface: str, label: str, now: float) -> Network | None:
+def preferred(
+    state: ProvisioningState, world: ProvisioningWorld, interface: str, label: str, now: float
+) -> Network | None:
     """Return a network to change to from the joined one: it has a higher priority, and was heard well for a while."""
     current = next((network for network in networks_for(world, interface) if network.label == label), None)
     for network in candidates(state, world, interface, now):
@@ -129,7 +131,7 @@ def preferred(state: State, world: World, interface: str, label: str, now: float
     return None
 
 
-def followed(world: World, interface: str) -> Network | None:
+def followed(world: ProvisioningWorld, interface: str) -> Network | None:
     """Return the known network that another manager of the interface has joined."""
     link, association = world.facts.link(interface), world.facts.associations.get(interface)
     if link is None or association is None or link.manager in ("", OWN):

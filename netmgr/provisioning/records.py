@@ -8,11 +8,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from netmgr.model.decision import Decision
+from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
-from netmgr.model.facts import Facts
+from netmgr.model.facts import NetworkFacts
 from netmgr.model.network import Network
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 
 JOIN_LIMIT: Final = 60.0
 """Seconds for joining a network, with its address: twice what a slow router with DHCP takes."""
@@ -72,7 +72,7 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     """Join it at once, also outside of the hotspot: it was entered on the device itself."""
 
 
-class Leave(msgspec.Struct, frozen=True):
+class EnteringFinished(msgspec.Struct, frozen=True):
     """A person has finished entering: what was entered is used."""
 
 
@@ -80,10 +80,10 @@ class Forced(msgspec.Struct, frozen=True):
     """A person at the device wants the hotspot."""
 
 
-Event = Joined | JoinFailed | Left | Interacted | Entered | Leave | Forced
+Event = Joined | JoinFailed | Left | Interacted | Entered | EnteringFinished | Forced
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class JoinTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Network that an interface joins or has joined."""
 
     label: str
@@ -105,7 +105,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Presence(msgspec.Struct, frozen=True, kw_only=True):
+class NetworkPresence(msgspec.Struct, frozen=True, kw_only=True):
     """When a network was heard."""
 
     first: float
@@ -114,7 +114,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     """Since when its signal is at least ROAM_SIGNAL."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class JoinAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """Last attempt to join a network that a person has entered."""
 
     label: str
@@ -125,7 +125,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the last change."""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ProvisioningState(msgspec.Struct, frozen=True, kw_only=True):
     """State of provisioning. All times are monotonic, in seconds."""
 
     mode: Mode = Mode.SEARCHING
@@ -142,16 +142,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Label of the network that a person has entered and that has not been tried yet."""
     leave_at: float = math.inf
     """Time at which what was entered is used."""
-    targets: dict[str, Target] = {}
+    targets: dict[str, JoinTarget] = {}
     """By interface."""
     tried: dict[str, Tried] = {}
     """By label."""
     joins: tuple[float, ...] = ()
     """Times of the attempts of the last hour."""
-    heard: dict[str, Presence] = {}
+    heard: dict[str, NetworkPresence] = {}
     """By label."""
     reboot_asked: float = -math.inf
-    attempt: Attempt | None = None
+    attempt: JoinAttempt | None = None
 
     # Kept over a reboot, with `attempt`.
     ever_online: bool = False
@@ -164,38 +164,42 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     ever_online: bool = False
     reboots: int = 0
-    attempt: Attempt | None = None
+    attempt: JoinAttempt | None = None
 
 
-def kept(state: State) -> Kept:
+def kept(state: ProvisioningState) -> Kept:
     """Return what is stored of a state."""
     return Kept(ever_online=state.ever_online, reboots=state.reboots, attempt=state.attempt)
 
 
-def restored(stored: Kept, now: float) -> State:
+def restored(stored: Kept, now: float) -> ProvisioningState:
     """Return the state at a start of the agent. Monotonic times of the former start mean nothing any more."""
     attempt = stored.attempt
     if attempt is not None and attempt.progress == "joining":
-        attempt = Attempt(label=attempt.label, progress="failed", detail="the device was restarted meanwhile", at=now)
+        attempt = JoinAttempt(
+            label=attempt.label, progress="failed", detail="the device was restarted meanwhile", at=now
+        )
     elif attempt is not None:
         attempt = msgspec.structs.replace(attempt, at=now)
-    return State(started=now, since=now, ever_online=stored.ever_online, reboots=stored.reboots, attempt=attempt)
+    return ProvisioningState(
+        started=now, since=now, ever_online=stored.ever_online, reboots=stored.reboots, attempt=attempt
+    )
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
+class ProvisioningWorld(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a step considers beside the state."""
 
-    settings: Settings
-    facts: Facts
+    settings: NetworkSettings
+    facts: NetworkFacts
     configured: bool
     """The device has credentials of a cloud."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ProvisioningOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a step."""
 
-    state: State
-    decision: Decision
+    state: ProvisioningState
+    decision: NetworkDecision
     reboot: bool = False
     wake: float = math.inf
     """Time of the next step that is needed without an event or another change of the facts."""

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
+from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.provisioning.candidates import client_interface, hotspot_interface, joins_during_hotspot
 from netmgr.provisioning.conditions import deadlines, good, online, reboot_at
@@ -17,18 +17,18 @@ from netmgr.provisioning.records import (
     LEAVE_PAUSE,
     PERMANENT,
     ROAM_SIGNAL,
-    Attempt,
     Entered,
+    EnteringFinished,
     Event,
     Forced,
     Interacted,
-    Leave,
+    JoinAttempt,
+    JoinTarget,
     Mode,
-    Outcome,
-    Presence,
-    State,
-    Target,
-    World,
+    NetworkPresence,
+    ProvisioningOutcome,
+    ProvisioningState,
+    ProvisioningWorld,
 )
 from netmgr.provisioning.table import transition
 from netmgr.provisioning.targets import begun, failed, target_deadlines, with_targets
@@ -39,7 +39,7 @@ MAX_MEMORY: Final = 1000
 """Labels that are remembered."""
 
 
-def step(state: State, world: World, event: Event | None, now: float) -> Outcome:
+def step(state: ProvisioningState, world: ProvisioningWorld, event: Event | None, now: float) -> ProvisioningOutcome:
     """Return the next state and the decision, after an event or a change of the world, or because time has passed."""
     state = _observed(state, world, now)
     if event is not None:
@@ -57,7 +57,7 @@ def step(state: State, world: World, event: Event | None, now: float) -> Outcome
     if reboot:
         state = replace(state, reboot_asked=now, reboots=state.reboots + 1)
     times = [*deadlines(state, world, now), *target_deadlines(state, world, now)]
-    return Outcome(
+    return ProvisioningOutcome(
         state=state,
         decision=_decision(state, world),
         reboot=reboot,
@@ -66,7 +66,7 @@ def step(state: State, world: World, event: Event | None, now: float) -> Outcome
     )
 
 
-def _observed(state: State, world: World, now: float) -> State:
+def _observed(state: ProvisioningState, world: ProvisioningWorld, now: float) -> ProvisioningState:
     """Return the state after a look at the world."""
     settings, heard = world.settings, dict(state.heard)
     tried = dict(state.tried)
@@ -83,7 +83,7 @@ def _observed(state: State, world: World, now: float) -> State:
         strong = (
             math.inf if best.signal < ROAM_SIGNAL else last if before is None or is_new else min(before.strong, last)
         )
-        heard[network.label] = Presence(
+        heard[network.label] = NetworkPresence(
             first=last if before is None or is_new else before.first, last=last, strong=strong
         )
     labels = [network.label for network in settings.networks][:MAX_MEMORY]
@@ -105,7 +105,7 @@ def _observed(state: State, world: World, now: float) -> State:
     )
 
 
-def _after(state: State, world: World, event: Event, now: float) -> State:
+def _after(state: ProvisioningState, world: ProvisioningWorld, event: Event, now: float) -> ProvisioningState:
     """Return the state after an event."""
     match event:
         case JoinFailed():
@@ -117,14 +117,14 @@ def _after(state: State, world: World, event: Event, now: float) -> State:
             if target is None or target.label != event.label:
                 return state
             return replace(
-                state, targets={**state.targets, event.interface: Target(label=event.label, since=now, lost=True)}
+                state, targets={**state.targets, event.interface: JoinTarget(label=event.label, since=now, lost=True)}
             )
         case Interacted():
             return replace(state, interaction=now)
         case Entered():
             leave_at = now if event.now else math.inf
             return replace(state, interaction=now, entered=event.label, leave_at=leave_at)
-        case Leave():
+        case EnteringFinished():
             return replace(state, interaction=now, leave_at=now + LEAVE_PAUSE)
         case Forced():
             return replace(state, forced_until=now + world.settings.retry)
@@ -132,7 +132,7 @@ def _after(state: State, world: World, event: Event, now: float) -> State:
             assert_never(event)
 
 
-def _entering(state: State, world: World, mode: Mode, now: float) -> State:
+def _entering(state: ProvisioningState, world: ProvisioningWorld, mode: Mode, now: float) -> ProvisioningState:
     """Return the state after a change of the mode."""
     entered = state.entered
     if state.mode is Mode.HOTSPOT:
@@ -141,16 +141,16 @@ def _entering(state: State, world: World, mode: Mode, now: float) -> State:
         state = replace(state, entered="", leave_at=math.inf)
     state = replace(state, mode=mode, since=now)
     if mode is Mode.TESTING:
-        attempt = Attempt(label=entered, progress="joining", at=now)
+        attempt = JoinAttempt(label=entered, progress="joining", at=now)
         return begun(replace(state, targets={}, attempt=attempt), client_interface(world), entered, now)
     if mode is Mode.HOTSPOT and not joins_during_hotspot(world):
         return replace(state, targets={})
     return state
 
 
-def _decision(state: State, world: World) -> Decision:
+def _decision(state: ProvisioningState, world: ProvisioningWorld) -> NetworkDecision:
     hosting = state.mode is Mode.HOTSPOT or (state.mode is Mode.TESTING and joins_during_hotspot(world))
-    return Decision(
+    return NetworkDecision(
         join={name: target.label for name, target in state.targets.items()},
         hotspot=hotspot_interface(world) if hosting else "",
     )

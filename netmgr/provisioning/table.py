@@ -22,13 +22,13 @@ from netmgr.provisioning.conditions import (
     test_has_failed,
     tested,
 )
-from netmgr.provisioning.records import Mode, State, World
+from netmgr.provisioning.records import Mode, ProvisioningState, ProvisioningWorld
 
-Condition = Callable[[State, World, float], bool]
+Condition = Callable[[ProvisioningState, ProvisioningWorld, float], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ProvisioningRow:
     """A transition. `why` completes the sentence "The mode changed because ..."."""
 
     before: tuple[Mode, ...]
@@ -40,14 +40,14 @@ class Row:
 def negated(condition: Condition) -> Condition:
     """Return the opposite of a condition."""
 
-    def opposite(state: State, world: World, now: float) -> bool:
+    def opposite(state: ProvisioningState, world: ProvisioningWorld, now: float) -> bool:
         return not condition(state, world, now)
 
     opposite.__name__ = f"not {condition.__name__}"
     return opposite
 
 
-def configured(state: State, world: World, now: float) -> bool:
+def configured(state: ProvisioningState, world: ProvisioningWorld, now: float) -> bool:
     """Return whether the device has credentials of a cloud."""
     return world.configured
 
@@ -55,38 +55,40 @@ def configured(state: State, world: World, now: float) -> bool:
 SEARCHING, ONLINE, HOTSPOT, TESTING = Mode.SEARCHING, Mode.ONLINE, Mode.HOTSPOT, Mode.TESTING
 NOT_FORCED: Final = negated(forced)
 TABLE: Final = (
-    Row(
+    ProvisioningRow(
         (SEARCHING, ONLINE),
         (can_host, forced),
         HOTSPOT,
         "a person at the device has requested the hotspot",
     ),
-    Row(
+    ProvisioningRow(
         (SEARCHING, ONLINE),
         (can_host, negated(configured)),
         HOTSPOT,
         "the device has no credentials of a cloud",
     ),
-    Row((SEARCHING,), (good,), ONLINE, "the device is online"),
-    Row((ONLINE,), (negated(good),), SEARCHING, "the device is offline"),
-    Row(
+    ProvisioningRow((SEARCHING,), (good,), ONLINE, "the device is online"),
+    ProvisioningRow((ONLINE,), (negated(good),), SEARCHING, "the device is offline"),
+    ProvisioningRow(
         (SEARCHING,),
         (can_host, hotspot_is_due),
         HOTSPOT,
         "the device has been offline for too long",
     ),
-    Row((HOTSPOT,), (negated(can_host),), SEARCHING, "there is no radio for the hotspot any more"),
-    Row((HOTSPOT,), (has_entry, leaves), TESTING, "a person has entered a network"),
-    Row((HOTSPOT,), (has_left, configured), SEARCHING, "a person has finished"),
-    Row((HOTSPOT,), (good, idle, NOT_FORCED), ONLINE, "the device is online"),
-    Row((HOTSPOT,), (idle, NOT_FORCED, retry_is_due), SEARCHING, "known networks are tried"),
-    Row(
+    ProvisioningRow((HOTSPOT,), (negated(can_host),), SEARCHING, "there is no radio for the hotspot any more"),
+    ProvisioningRow((HOTSPOT,), (has_entry, leaves), TESTING, "a person has entered a network"),
+    ProvisioningRow((HOTSPOT,), (has_left, configured), SEARCHING, "a person has finished"),
+    ProvisioningRow((HOTSPOT,), (good, idle, NOT_FORCED), ONLINE, "the device is online"),
+    ProvisioningRow((HOTSPOT,), (idle, NOT_FORCED, retry_is_due), SEARCHING, "known networks are tried"),
+    ProvisioningRow(
         (TESTING,), (test_has_failed, good), ONLINE, "the entered network could not be joined, but the device is online"
     ),
-    Row((TESTING,), (test_has_failed, negated(can_host)), SEARCHING, "the entered network could not be joined"),
-    Row((TESTING,), (test_has_failed,), HOTSPOT, "the entered network could not be joined"),
-    Row((TESTING,), (tested, configured), SEARCHING, "the entered network was joined"),
-    Row(
+    ProvisioningRow(
+        (TESTING,), (test_has_failed, negated(can_host)), SEARCHING, "the entered network could not be joined"
+    ),
+    ProvisioningRow((TESTING,), (test_has_failed,), HOTSPOT, "the entered network could not be joined"),
+    ProvisioningRow((TESTING,), (tested, configured), SEARCHING, "the entered network was joined"),
+    ProvisioningRow(
         (TESTING,),
         (tested,),
         HOTSPOT,
@@ -95,7 +97,7 @@ TABLE: Final = (
 )
 
 
-def transition(state: State, world: World, now: float) -> Row | None:
+def transition(state: ProvisioningState, world: ProvisioningWorld, now: float) -> ProvisioningRow | None:
     """Return the row that applies; None if the mode stays."""
     for row in TABLE:
         if state.mode in row.before and all(condition(state, world, now) for condition in row.when):

@@ -27,23 +27,23 @@ from netmgr.provisioning.records import (
     MISSED,
     PROOF_LIMIT,
     ROAM_AFTER,
-    Attempt,
+    JoinAttempt,
+    JoinTarget,
     Mode,
-    State,
-    Target,
+    ProvisioningState,
+    ProvisioningWorld,
     Tried,
-    World,
 )
 
 
-def interfaces(state: State, world: World) -> list[str]:
+def interfaces(state: ProvisioningState, world: ProvisioningWorld) -> list[str]:
     """Return the wifi interfaces that may join networks now."""
     hosting = hotspot_interface(world) if state.mode is Mode.HOTSPOT else ""
     names = [link.name for link in world.facts.links if link.kind == "wifi"]
     return [name for name in names if name != hosting or joins_during_hotspot(world)]
 
 
-def with_targets(state: State, world: World, now: float) -> State:
+def with_targets(state: ProvisioningState, world: ProvisioningWorld, now: float) -> ProvisioningState:
     """Return the state with the network that each interface joins."""
     free = interfaces(state, world)
     state = replace(state, targets={name: target for name, target in state.targets.items() if name in free})
@@ -55,8 +55,14 @@ def with_targets(state: State, world: World, now: float) -> State:
 
 
 def failed(
-    state: State, world: World, interface: str, label: str, failure: JoinFailure, now: float, detail: str = ""
-) -> State:
+    state: ProvisioningState,
+    world: ProvisioningWorld,
+    interface: str,
+    label: str,
+    failure: JoinFailure,
+    now: float,
+    detail: str = "",
+) -> ProvisioningState:
     """Return the state after an attempt has failed. Failures of what is not joined any more are ignored."""
     target, network = state.targets.get(interface), network_of(world, label)
     if target is None or target.label != label:
@@ -70,21 +76,21 @@ def failed(
     state = replace(state, targets=targets, tried={**state.tried, label: tried})
     if state.attempt is None or state.attempt.label != label or state.attempt.progress == "failed":
         return state
-    return replace(state, attempt=Attempt(label=label, progress="failed", failure=failure, detail=detail, at=now))
+    return replace(state, attempt=JoinAttempt(label=label, progress="failed", failure=failure, detail=detail, at=now))
 
 
-def begun(state: State, interface: str, label: str, now: float) -> State:
+def begun(state: ProvisioningState, interface: str, label: str, now: float) -> ProvisioningState:
     """Return the state after an attempt has begun."""
     joins = (*(time for time in state.joins if time > now - HOUR), now)
-    return replace(state, joins=joins, targets={**state.targets, interface: Target(label=label, since=now)})
+    return replace(state, joins=joins, targets={**state.targets, interface: JoinTarget(label=label, since=now)})
 
 
-def network_of(world: World, label: str) -> Network | None:
+def network_of(world: ProvisioningWorld, label: str) -> Network | None:
     """Return the network with a label."""
     return next((network for network in world.settings.networks if network.label == label), None)
 
 
-def is_joined(world: World, interface: str, network: Network) -> bool:
+def is_joined(world: ProvisioningWorld, interface: str, network: Network) -> bool:
     """Return whether the interface is associated with the network and has an address."""
     link, association = world.facts.link(interface), world.facts.associations.get(interface)
     client = world.facts.clients.get(interface)
@@ -95,7 +101,7 @@ def is_joined(world: World, interface: str, network: Network) -> bool:
     return any(not address.value.is_link_local for address in link.addresses)
 
 
-def _checked(state: State, world: World, interface: str, now: float) -> State:
+def _checked(state: ProvisioningState, world: ProvisioningWorld, interface: str, now: float) -> ProvisioningState:
     """Return the state after a look at how far the attempt of an interface is."""
     target = state.targets.get(interface)
     network = network_of(world, target.label) if target is not None else None
@@ -105,7 +111,7 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
         return replace(state, targets={name: entry for name, entry in state.targets.items() if name != interface})
     if not is_joined(world, interface, network):
         if target.joined < math.inf:  # lost: it has as long to come back as it had to be joined
-            return _with(state, interface, Target(label=target.label, since=now, lost=True))
+            return _with(state, interface, JoinTarget(label=target.label, since=now, lost=True))
         if target.lost and _is_away(state, world, target):
             return failed(state, world, interface, target.label, JoinFailure.NOT_FOUND, now)
         if now < target.since + JOIN_LIMIT:
@@ -117,7 +123,7 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
         target = replace(target, joined=now)
         state = _with(state, interface, target)
         if state.attempt is not None and state.attempt.label == target.label:
-            state = replace(state, attempt=Attempt(label=target.label, progress="joined", at=now))
+            state = replace(state, attempt=JoinAttempt(label=target.label, progress="joined", at=now))
     if not world.settings.needs_internet or not world.configured or world.facts.cloud.get(interface):
         return replace(state, tried={label: entry for label, entry in state.tried.items() if label != target.label})
     if now >= target.joined + PROOF_LIMIT:
@@ -126,19 +132,19 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
     return state
 
 
-def _is_away(state: State, world: World, target: Target) -> bool:
+def _is_away(state: ProvisioningState, world: ProvisioningWorld, target: JoinTarget) -> bool:
     """Return whether other networks were heard for MISSED seconds after the loss of this one, but it was not."""
     presence = state.heard.get(target.label)
     latest = max((point.seen for point in world.facts.access_points), default=-math.inf)
     return latest > target.since + MISSED and (presence is None or presence.last <= target.since)
 
 
-def _chosen(state: State, world: World, interface: str, now: float) -> State:
+def _chosen(state: ProvisioningState, world: ProvisioningWorld, interface: str, now: float) -> ProvisioningState:
     """Return the state with the next network of an interface, if it joins none or a preferred one is there."""
     target = state.targets.get(interface)
     network = followed(world, interface)
     if network is not None and (target is None or target.label != network.label):
-        target = Target(label=network.label, since=now, joined=now)
+        target = JoinTarget(label=network.label, since=now, joined=now)
         state = _with(state, interface, target)
     if now < budget_at(state):
         return state
@@ -154,11 +160,11 @@ def _chosen(state: State, world: World, interface: str, now: float) -> State:
     return state
 
 
-def _with(state: State, interface: str, target: Target) -> State:
+def _with(state: ProvisioningState, interface: str, target: JoinTarget) -> ProvisioningState:
     return replace(state, targets={**state.targets, interface: target})
 
 
-def target_deadlines(state: State, world: World, now: float) -> Iterator[float]:
+def target_deadlines(state: ProvisioningState, world: ProvisioningWorld, now: float) -> Iterator[float]:
     """Yield the times at which a target may change by itself."""
     for name, target in state.targets.items():
         yield target.since + JOIN_LIMIT if target.joined == math.inf else target.joined + PROOF_LIMIT

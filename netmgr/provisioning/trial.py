@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from netmgr.model.facts import Facts
+from netmgr.model.facts import NetworkFacts
 from netmgr.model.network import Network, Secret
 
 LIMIT: Final = 120.0  # seconds of a trial
@@ -22,7 +22,7 @@ TRIES: Final = 2  # of the same change: the second one only after a power cut
 Networks = tuple[Network, ...]
 
 
-class Result(StrEnum):
+class TrialResult(StrEnum):
     """How a change has ended."""
 
     APPLIED = "applied"  # it was no danger to the connection
@@ -31,18 +31,18 @@ class Result(StrEnum):
     INTERRUPTED = "interrupted"  # the device was restarted in the last trial
 
 
-TEXTS: Final[dict[Result, str]] = {
-    Result.APPLIED: "The networks were changed.",
-    Result.CONFIRMED: "The networks were changed, and the cloud answers through them.",
-    Result.REVERTED: f"The cloud did not answer through the changed networks within {LIMIT:.0f} seconds: the former "
-    "networks are used. Correct the networks in the configuration.",
-    Result.INTERRUPTED: f"The device was restarted in {TRIES} trials of the changed networks: the former networks are "
-    "used. Correct the networks in the configuration, or change them in any way to try them again.",
+TEXTS: Final[dict[TrialResult, str]] = {
+    TrialResult.APPLIED: "The networks were changed.",
+    TrialResult.CONFIRMED: "The networks were changed, and the cloud answers through them.",
+    TrialResult.REVERTED: f"The cloud did not answer through the changed networks within {LIMIT:.0f} seconds: the "
+    "former networks are used. Correct the networks in the configuration.",
+    TrialResult.INTERRUPTED: f"The device was restarted in {TRIES} trials of the changed networks: the former networks "
+    "are used. Correct the networks in the configuration, or change them in any way to try them again.",
 }
 """Outcome for people, for the report to the cloud."""
 
 
-class Record(Secret, frozen=True, kw_only=True, omit_defaults=True):
+class TrialRecord(Secret, frozen=True, kw_only=True, omit_defaults=True):
     """Networks of the cloud, and a change of them. Everything but `started` is stored."""
 
     networks: Networks = ()
@@ -58,11 +58,11 @@ class Record(Secret, frozen=True, kw_only=True, omit_defaults=True):
     stored."""
     rejected: Networks | None = None
     """Networks that were given up. They are ignored until the cloud sends others."""
-    result: Result | None = None
+    result: TrialResult | None = None
     """Of the last change."""
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
+class TrialProof(msgspec.Struct, frozen=True, kw_only=True):
     """The cloud has answered through an interface."""
 
     interface: str
@@ -70,17 +70,17 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """When it was asked: after the effects of the present plan."""
 
 
-def stored(record: Record) -> Record:
+def stored(record: TrialRecord) -> TrialRecord:
     """Return the record as it must be on the disk."""
     return replace(record, started=None, former_until=None)
 
 
-def applied(record: Record) -> Networks:
+def applied(record: TrialRecord) -> Networks:
     """Return the networks of the cloud that apply now."""
     return record.change if record.started is not None and record.change is not None else record.networks
 
 
-def offer(record: Record, networks: Networks, facts: Facts) -> Record:
+def offer(record: TrialRecord, networks: Networks, facts: NetworkFacts) -> TrialRecord:
     """Return the record after the cloud has sent its networks, which are now wanted.
 
     Call it with each configuration, and with the last one when the device gets online: so a change whose trial was
@@ -91,7 +91,7 @@ def offer(record: Record, networks: Networks, facts: Facts) -> Record:
     if networks in (record.rejected, applied(record)):
         if networks != record.networks or record.change is None:
             return record
-        return Record(networks=networks, result=record.result)  # the change was withdrawn
+        return TrialRecord(networks=networks, result=record.result)  # the change was withdrawn
     is_online = any(facts.cloud.values())
     waits = record.former_until is not None and facts.now < record.former_until
     if waits and not is_online and record.networks:
@@ -101,30 +101,30 @@ def offer(record: Record, networks: Networks, facts: Facts) -> Record:
         return record
     running = record.started is not None and networks != record.networks
     if not repeated and not running and not _is_risky(record.networks, networks, facts):
-        return Record(networks=networks, result=Result.APPLIED)
+        return TrialRecord(networks=networks, result=TrialResult.APPLIED)
     tries = record.tries + 1 if repeated else 1
-    return Record(networks=record.networks, change=networks, tries=tries, started=facts.now)
+    return TrialRecord(networks=record.networks, change=networks, tries=tries, started=facts.now)
 
 
-def advance(record: Record, proof: Proof | None, facts: Facts) -> Record:
+def advance(record: TrialRecord, proof: TrialProof | None, facts: NetworkFacts) -> TrialRecord:
     """Return the record after a proof, or at `wake_at`."""
     if record.started is None or record.change is None:
         return record
     if proof is not None and proof.asked >= record.started and _counts(record, proof.interface, facts):
-        return Record(networks=record.change, result=Result.CONFIRMED)
+        return TrialRecord(networks=record.change, result=TrialResult.CONFIRMED)
     if facts.now >= record.started + LIMIT:
-        return Record(networks=record.networks, rejected=record.change, result=Result.REVERTED)
+        return TrialRecord(networks=record.networks, rejected=record.change, result=TrialResult.REVERTED)
     return record
 
 
-def restarted(record: Record, now: float) -> Record:
+def restarted(record: TrialRecord, now: float) -> TrialRecord:
     """Return the record after a restart at `now`: the former networks apply. Call it once, with the stored record."""
     if record.change is not None and record.tries >= TRIES:
-        record = Record(networks=record.networks, rejected=record.change, result=Result.INTERRUPTED)
+        record = TrialRecord(networks=record.networks, rejected=record.change, result=TrialResult.INTERRUPTED)
     return replace(stored(record), former_until=now + LIMIT)
 
 
-def wake_at(record: Record) -> float | None:
+def wake_at(record: TrialRecord) -> float | None:
     """Return when the trial ends, or when a change need not wait any more; None: there is neither."""
     if record.started is not None:
         return record.started + LIMIT
@@ -137,7 +137,7 @@ def changed(before: Networks, after: Networks) -> frozenset[str]:
     return frozenset(label for label in old.keys() | new.keys() if old.get(label) != new.get(label))
 
 
-def _is_risky(before: Networks, after: Networks, facts: Facts) -> bool:
+def _is_risky(before: Networks, after: Networks, facts: NetworkFacts) -> bool:
     """Return whether the device is online through a network that is changed."""
     labels = changed(before, after)
     return any(
@@ -146,7 +146,7 @@ def _is_risky(before: Networks, after: Networks, facts: Facts) -> bool:
     )
 
 
-def _counts(record: Record, interface: str, facts: Facts) -> bool:
+def _counts(record: TrialRecord, interface: str, facts: NetworkFacts) -> bool:
     """Return whether an answer through this interface confirms the change: it uses a changed network, or the change
     only removes networks."""
     labels, change = changed(record.networks, record.change or ()), record.change or ()
@@ -154,7 +154,7 @@ def _counts(record: Record, interface: str, facts: Facts) -> bool:
     return not present or any(_uses(network, interface, facts) for network in present)
 
 
-def _uses(network: Network, interface: str, facts: Facts) -> bool:
+def _uses(network: Network, interface: str, facts: NetworkFacts) -> bool:
     """Return whether an interface uses a network: the one that it has joined, or any wired one for it."""
     if network.kind == "wifi":
         return facts.joining.get(interface) == network.label

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from netmgr.service.core import Inputs as Inputs
     from netmgr.service.core import NetworkService as NetworkService
     from netmgr.service.core import stores_of as stores_of
-    from netmgr.service.proofs import Cloud as Cloud
+    from netmgr.service.proofs import ProofCloud as ProofCloud
     from netmgr.service.release import give_back as give_back
 else:
     from schema.doors import open_door
@@ -31,7 +31,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "proofs": ["Cloud"],
+            "proofs": ["ProofCloud"],
             "release": ["give_back"],
             "core": ["Inputs", "NetworkService", "stores_of"],
             "backend": ["PortalBackend", "Product"],

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from netmgr.dhcp.client import Identity
+from netmgr.dhcp.client import ClientIdentity
 from netmgr.dhcp.run import run_client
-from netmgr.model.facts import Lease
+from netmgr.model.facts import AddressLease
 from netmgr.model.plan import StartDhcp, StopDhcp
-from netmgr.observation.board import Board
+from netmgr.observation.board import FactsBoard
 from netmgr.service.tasks import Tasks
 from schema import ErrorKind, MachineError
 
-Remember = Callable[[str, bytes, Lease], Awaitable[None]]
+Remember = Callable[[str, bytes, AddressLease], Awaitable[None]]
 """Stores the lease of an interface in a network, so that it is requested again."""
 
 
-class Leases:
+class AddressLeases:
     """Runs DHCP clients, and puts their leases on the board."""
 
     def __init__(
         self,
-        board: Board,
+        board: FactsBoard,
         tasks: Tasks,
         hostname: str,
-        remembered: Callable[[str, bytes], Lease | None],
-        remember: Callable[[str, bytes, Lease], None],
+        remembered: Callable[[str, bytes], AddressLease | None],
+        remember: Callable[[str, bytes, AddressLease], None],
     ) -> None:
         self._board, self._tasks, self._hostname = board, tasks, hostname
         self._remembered, self._remember = remembered, remember
@@ -44,7 +44,7 @@ class Leases:
         if link is None:
             raise MachineError(f"there is no interface {name}", kind=ErrorKind.NOT_FOUND)
         ssid = self._ssid(name)
-        identity = Identity(mac=bytes.fromhex(link.mac.replace(":", "")), hostname=self._hostname)
+        identity = ClientIdentity(mac=bytes.fromhex(link.mac.replace(":", "")), hostname=self._hostname)
         self._tasks.start(
             f"dhcp/{name}",
             lambda: run_client(
@@ -64,7 +64,7 @@ class Leases:
         association = self._board.facts().associations.get(name)
         return association.ssid if association is not None else b""
 
-    def _changed(self, name: str, ssid: bytes, lease: Lease | None) -> None:
+    def _changed(self, name: str, ssid: bytes, lease: AddressLease | None) -> None:
         self._board.put_for("leases", name, lease)
         if lease is not None:
             self._remember(name, ssid, lease)

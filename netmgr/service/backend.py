@@ -13,13 +13,13 @@ from netmgr.model.facts import AccessPoint
 from netmgr.model.network import Network, Open, Personal
 from netmgr.model.words import explained
 from netmgr.portal.access import Lock
-from netmgr.portal.state import Attempt, CredentialsEntry, NetworkEntry, PortalState, SeenNetwork
+from netmgr.portal.state import CredentialsEntry, NetworkEntry, PortalAttempt, PortalState, SeenNetwork
 from netmgr.provisioning.candidates import due_at, joins_during_hotspot
 from netmgr.provisioning.conditions import online
-from netmgr.provisioning.records import Entered, Interacted, Leave, Mode, World
+from netmgr.provisioning.records import Entered, EnteringFinished, Interacted, Mode, ProvisioningWorld
 from netmgr.service.core import NetworkService
 from netmgr.service.names import portal_label
-from netmgr.store.records import Stored
+from netmgr.store.records import StoredNetworks
 
 MAX_SHOWN: Final = 60
 """Networks in the list."""
@@ -54,7 +54,7 @@ class PortalBackend:
         service, product = self.service, self.product()
         facts, settings = service.board.facts(), service.settings
         state = service.outcome.state if service.outcome is not None else None
-        world = World(settings=settings, facts=facts, configured=self.configured())
+        world = ProvisioningWorld(settings=settings, facts=facts, configured=self.configured())
         points = facts.access_points
         errors = {}
         if state is not None:
@@ -102,13 +102,13 @@ class PortalBackend:
 
     def leave(self) -> None:
         """See Backend."""
-        self.service.post(Leave())
+        self.service.post(EnteringFinished())
 
     def scan(self) -> None:
         """See Backend."""
         self.service.scan()
 
-    def _attempt(self, now: float) -> Attempt | None:
+    def _attempt(self, now: float) -> PortalAttempt | None:
         outcome = self.service.outcome
         attempt = outcome.state.attempt if outcome is not None else None
         if attempt is None or outcome is None:
@@ -121,7 +121,7 @@ class PortalBackend:
             reason = attempt.detail if attempt.failure is None else explained(attempt.failure)
             text = f"{reason[:1].upper()}{reason[1:]}."
         is_online = outcome.state.mode is Mode.ONLINE
-        return Attempt(
+        return PortalAttempt(
             ssid=network.ssid if network is not None else b"",
             progress="online" if progress == "joined" and is_online else progress,
             text="The device is online." if progress == "joined" and is_online else text,
@@ -184,10 +184,10 @@ def minutes(seconds: float) -> str:
 
 def partial_entered(
     entered: Callable[[tuple[Network, ...], Network], tuple[Network, ...]], network: Network
-) -> Callable[[Stored], Stored]:
+) -> Callable[[StoredNetworks], StoredNetworks]:
     """Return a change of the stored record that adds an entered network."""
 
-    def change(stored: Stored) -> Stored:
+    def change(stored: StoredNetworks) -> StoredNetworks:
         return replace(stored, networks=entered(stored.networks, network))
 
     return change

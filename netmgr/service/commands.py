@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from netmgr.model.events import JoinFailure
-from netmgr.model.facts import Facts
+from netmgr.model.facts import NetworkFacts
 from netmgr.model.network import Network, Open, Personal, ssid_text
 from netmgr.model.words import WORDS, explained
 from netmgr.planning.explain import explain
@@ -20,7 +20,7 @@ from netmgr.provisioning.records import Entered
 from netmgr.service.backend import PortalBackend, seen
 from netmgr.service.core import NetworkService
 from netmgr.service.names import console_label
-from netmgr.store.records import Stored, without_network
+from netmgr.store.records import StoredNetworks, without_network
 from schema import ConfigError, ErrorKind, MachineError
 
 JOIN_LIMIT: Final = 90.0
@@ -83,7 +83,7 @@ class NetworkCommands:
             hidden=entry.hidden,
         )
 
-        def change(stored: Stored) -> Stored:
+        def change(stored: StoredNetworks) -> StoredNetworks:
             return msgspec.structs.replace(stored, networks=self._entered(stored.networks, network))
 
         self._service.enter(change, Entered(label=network.label, now=True))
@@ -139,7 +139,7 @@ def network_status(service: NetworkService) -> dict[str, Any]:
     }
 
 
-def _interface(facts: Facts, name: str) -> dict[str, Any]:
+def _interface(facts: NetworkFacts, name: str) -> dict[str, Any]:
     link, association = facts.link(name), facts.associations.get(name)
     assert link is not None
     return {

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from netmgr.applying.executor import Executor, Handlers
 from netmgr.applying.kernel import KernelEffects
 from netmgr.dns.resolver import Resolver
-from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Lease, Manager
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import OWN, AddressLease, Manager
 from netmgr.model.network import Network
 from netmgr.model.plan import (
     AddAddress,
@@ -33,29 +33,38 @@ from netmgr.model.plan import (
     StopDhcp,
     StopHotspot,
 )
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
-from netmgr.netlink.socket import Requests
-from netmgr.observation.board import Board
+from netmgr.netlink.socket import NetlinkRequests
+from netmgr.observation.board import FactsBoard
 from netmgr.observation.kernel import Managers, follow_kernel, follow_switches, read_kernel
 from netmgr.owners.detect import every_owner, owner_of
 from netmgr.owners.network_manager import ignore
 from netmgr.owners.owner import Owner
 from netmgr.planning.desired import desired
 from netmgr.planning.difference import difference
-from netmgr.portal.backend import Backend
+from netmgr.portal.backend import PortalActions
 from netmgr.provisioning import trial
-from netmgr.provisioning.records import Event, Kept, Outcome, State, Target, World, kept, restored
+from netmgr.provisioning.records import (
+    Event,
+    JoinTarget,
+    Kept,
+    ProvisioningOutcome,
+    ProvisioningState,
+    ProvisioningWorld,
+    kept,
+    restored,
+)
 from netmgr.provisioning.step import step
-from netmgr.service.addresses import Leases
+from netmgr.service.addresses import AddressLeases
 from netmgr.service.decisions import DecisionLog
-from netmgr.service.proofs import Cloud, Prober
+from netmgr.service.proofs import Prober, ProofCloud
 from netmgr.service.radios import Wifi
 from netmgr.service.returned import Returned
 from netmgr.service.tasks import Tasks
-from netmgr.store.records import Stored, with_lease
-from netmgr.store.store import Store
+from netmgr.store.records import StoredNetworks, with_lease
+from netmgr.store.store import NetworkStore
 from netmgr.wifi.process import can_be_unit, stop_units
 from netmgr.wifi.supplicant import FOLDER, Supplicant
 from schema import MachineError
@@ -76,10 +85,10 @@ class Inputs:
 
     def __init__(
         self,
-        settings: Callable[[tuple[Network, ...], tuple[Network, ...]], Settings],
+        settings: Callable[[tuple[Network, ...], tuple[Network, ...]], NetworkSettings],
         cloud_networks: Callable[[], tuple[Network, ...] | None],
         configured: Callable[[], bool],
-        cloud: Callable[[], Cloud | None],
+        cloud: Callable[[], ProofCloud | None],
         reboot: Callable[[], Awaitable[None]],
         hostname: str,
     ) -> None:
@@ -97,29 +106,29 @@ class NetworkService:
     def __init__(
         self,
         inputs: Inputs,
-        store: Store,
-        runtime: Store,
+        store: NetworkStore,
+        runtime: NetworkStore,
         run_blocking: Callable[..., Awaitable[Any]],
         *,
         separate: bool = False,
     ) -> None:
-        self.board = Board()
+        self.board = FactsBoard()
         self.store, self._runtime = store, runtime
-        self.outcome: Outcome | None = None
-        self.settings = Settings(enabled=False)
+        self.outcome: ProvisioningOutcome | None = None
+        self.settings = NetworkSettings(enabled=False)
         """The settings of the last decision."""
-        self.backend: Backend
+        self.backend: PortalActions
         self._inputs, self._run_blocking = inputs, run_blocking
         self._separate = separate and can_be_unit()
-        self._inbox: deque[tuple[Callable[[Stored], Stored] | None, Event | None]] = deque()
+        self._inbox: deque[tuple[Callable[[StoredNetworks], StoredNetworks] | None, Event | None]] = deque()
         self._adopted: tuple[Network, ...] = ()
         self._owners: Sequence[Owner] = every_owner(run_blocking)
         self._returned = Returned(self._owners)
         self._managers = Managers(self._manager_of)
         self._executor = Executor({})
         self._wifi: Wifi | None = None
-        self._proof: trial.Proof | None = None
-        self._state = State()
+        self._proof: trial.TrialProof | None = None
+        self._state = ProvisioningState()
         self._decisions = DecisionLog()
 
     # ---- requests from outside; all return at once
@@ -129,7 +138,7 @@ class NetworkService:
         self._inbox.append((None, event))
         self.board.poke()
 
-    def enter(self, change: Callable[[Stored], Stored], event: Event | None = None) -> None:
+    def enter(self, change: Callable[[StoredNetworks], StoredNetworks], event: Event | None = None) -> None:
         """Change the stored record before the next decision, and let it consider an event then."""
         self._inbox.append((change, event))
         self.board.poke()
@@ -144,9 +153,9 @@ class NetworkService:
             self._wifi.scan()
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> NetworkDecision:
         """The last decision."""
-        return self.outcome.decision if self.outcome is not None else Decision()
+        return self.outcome.decision if self.outcome is not None else NetworkDecision()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ class NetworkService:
             for entry in self._executor.failures()
         )
         result = self.store.stored.trial.result
-        given_up = trial.TEXTS[result] if result in (trial.Result.REVERTED, trial.Result.INTERRUPTED) else ""
+        given_up = trial.TEXTS[result] if result in (trial.TrialResult.REVERTED, trial.TrialResult.INTERRUPTED) else ""
         return (*failed, *filter(None, (self.store.problem, given_up)))
 
     # ---- the task
@@ -166,7 +175,7 @@ class NetworkService:
         self.board.clear()
         await self.store.load()
         await self._runtime.load()
-        with Requests() as requests, Switches() as switches:
+        with NetlinkRequests() as requests, Switches() as switches:
             kernel = Kernel(requests)
             async with trio.open_nursery() as nursery:
                 tasks = Tasks(nursery)
@@ -175,7 +184,7 @@ class NetworkService:
                     partial(Supplicant, separate=self._separate),
                 )  # fmt: skip
                 await nursery.start(follow_kernel, self.board, kernel, self._managers)
-                leases = Leases(self.board, tasks, self._inputs.hostname, self._remembered, self._remember)
+                leases = AddressLeases(self.board, tasks, self._inputs.hostname, self._remembered, self._remember)
                 await self._resume(wifi, leases)
                 tasks.start("switches", partial(follow_switches, self.board, switches))
                 tasks.start("radios", wifi.follow)
@@ -186,7 +195,7 @@ class NetworkService:
                 task_status.started()
                 await self._decide(kernel)
 
-    def _handlers(self, kernel: Kernel, switches: Switches, leases: Leases, wifi: Wifi) -> Handlers:
+    def _handlers(self, kernel: Kernel, switches: Switches, leases: AddressLeases, wifi: Wifi) -> Handlers:
         effects = KernelEffects(
             self.board, kernel, switches, self._owners,
             lambda name: self._runtime.stored.managers.get(name, ""), self._own, self._managers.forget,
@@ -217,7 +226,7 @@ class NetworkService:
 
     async def _decide(self, kernel: Kernel) -> None:
         now = trio.current_time()
-        resumed = {name: Target(label=label, since=now) for name, label in self.board.facts().joining.items()}
+        resumed = {name: JoinTarget(label=label, since=now) for name, label in self.board.facts().joining.items()}
         self._state = replace(restored(self.store.stored.kept, now), targets=resumed)
         await self._change_trial(lambda record: trial.restarted(record, now))
         while True:
@@ -242,7 +251,7 @@ class NetworkService:
         facts = self.board.facts()
         again = await self._returned.take_again(facts, self._runtime.stored.managers)
         self.settings = self._inputs.settings(trial.applied(self.store.stored.trial), self._adopted)
-        world = World(settings=self.settings, facts=facts, configured=self._inputs.configured())
+        world = ProvisioningWorld(settings=self.settings, facts=facts, configured=self._inputs.configured())
         outcome = self.outcome = step(self._state, world, event, facts.now)
         for reason in outcome.reasons:
             _log.info("provisioning", mode=outcome.state.mode.value, reason=reason)
@@ -262,7 +271,7 @@ class NetworkService:
 
     # ---- connections that go on while no agent runs
 
-    async def _resume(self, wifi: Wifi, leases: Leases) -> None:
+    async def _resume(self, wifi: Wifi, leases: AddressLeases) -> None:
         """Continue with the connections of the agent that ran before."""
         stored = self._runtime.stored
         if self._separate and not stored.managers:
@@ -291,7 +300,7 @@ class NetworkService:
             await self._change_trial(lambda record: trial.offer(record, networks, facts))
         await self._change_trial(lambda record: trial.advance(record, proof, facts))
 
-    async def _change_trial(self, function: Callable[[trial.Record], trial.Record]) -> None:
+    async def _change_trial(self, function: Callable[[trial.TrialRecord], trial.TrialRecord]) -> None:
         before = self.store.stored.trial
         after = function(before)
         if after != before:
@@ -305,7 +314,7 @@ class NetworkService:
         end = trial.wake_at(self.store.stored.trial)
         return float("inf") if end is None else end
 
-    def _proved(self, proof: trial.Proof) -> None:
+    def _proved(self, proof: trial.TrialProof) -> None:
         self._proof = proof
         self.board.poke()
 
@@ -351,10 +360,10 @@ class NetworkService:
         rest = tuple(other for other in self._runtime.stored.addresses if other != entry)
         await self._runtime.change(lambda stored: replace(stored, addresses=rest))
 
-    def _remembered(self, interface: str, ssid: bytes) -> Lease | None:
+    def _remembered(self, interface: str, ssid: bytes) -> AddressLease | None:
         return self.store.stored.lease(interface, ssid)
 
-    def _remember(self, interface: str, ssid: bytes, lease: Lease) -> None:
+    def _remember(self, interface: str, ssid: bytes, lease: AddressLease) -> None:
         """Keep a lease, unless only its times are new: flash memory wears out."""
         before = self.store.stored.lease(interface, ssid)
         if before is None or (before.address, before.server) != (lease.address, lease.server):
@@ -371,14 +380,14 @@ class NetworkService:
         self._managers.forget(interface)
 
 
-def _with_lease(stored: Stored, *, lease: tuple[str, bytes, Lease]) -> Stored:
+def _with_lease(stored: StoredNetworks, *, lease: tuple[str, bytes, AddressLease]) -> StoredNetworks:
     return with_lease(stored, *lease)
 
 
-def _with_kept(stored: Stored, *, kept: Kept) -> Stored:
+def _with_kept(stored: StoredNetworks, *, kept: Kept) -> StoredNetworks:
     return replace(stored, kept=kept)
 
 
-def stores_of(state: Path, run: Path, run_blocking: Callable[..., Awaitable[Any]]) -> tuple[Store, Store]:
+def stores_of(state: Path, run: Path, run_blocking: Callable[..., Awaitable[Any]]) -> tuple[NetworkStore, NetworkStore]:
     """Return the stores below the folders of the agent."""
-    return Store(state / "network.json", run_blocking), Store(run / "network.json", run_blocking)
+    return NetworkStore(state / "network.json", run_blocking), NetworkStore(run / "network.json", run_blocking)

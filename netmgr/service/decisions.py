@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from netmgr.model.plan import Effect
-from netmgr.provisioning.records import Event, Outcome
+from netmgr.provisioning.records import Event, ProvisioningOutcome
 
 _log = structlog.get_logger("netmgr")
 
@@ -19,7 +19,9 @@ class DecisionLog:
     def __init__(self) -> None:
         self._last: dict[str, Any] = {}
 
-    def note(self, outcome: Outcome, event: Event | None, effects: Iterable[Effect], *, configured: bool) -> None:
+    def note(
+        self, outcome: ProvisioningOutcome, event: Event | None, effects: Iterable[Effect], *, configured: bool
+    ) -> None:
         """Take a decision, the event that it was made from (None: what is observed), and what is changed for it."""
         decided = {
             "mode": outcome.state.mode.value,

@@ -9,10 +9,10 @@ from typing import Final
 import structlog
 import trio
 
-from netmgr.connectivity.probe import Proof, Verdict, prove
+from netmgr.connectivity.probe import ConnectivityProof, ConnectivityVerdict, prove
 from netmgr.model.events import JoinFailure
-from netmgr.model.facts import Facts
-from netmgr.observation.board import Board
+from netmgr.model.facts import NetworkFacts
+from netmgr.observation.board import FactsBoard
 from netmgr.provisioning import trial
 
 LIMIT: Final = 20.0
@@ -24,9 +24,9 @@ PERIOD: Final = 300.0
 SETTLE: Final = 1.0
 """Seconds after a change of addresses or routes until the cloud is asked: routes and name servers change together."""
 FAILURES: Final = {
-    Verdict.OTHER: JoinFailure.PORTAL,
-    Verdict.NO_NAME: JoinFailure.NO_NAME,
-    Verdict.NO_ANSWER: JoinFailure.NO_INTERNET,
+    ConnectivityVerdict.OTHER: JoinFailure.PORTAL,
+    ConnectivityVerdict.NO_NAME: JoinFailure.NO_NAME,
+    ConnectivityVerdict.NO_ANSWER: JoinFailure.NO_INTERNET,
 }
 """What a verdict says about a network."""
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger("netmgr.connectivity")
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class ProofCloud:
     """Cloud that is asked. `key` is a secret."""
 
     url: str
@@ -45,7 +45,9 @@ class Cloud:
 class Prober:
     """Asks the cloud through each interface with a default route. `cloud` returns None while there is none to ask."""
 
-    def __init__(self, board: Board, cloud: Callable[[], Cloud | None], proved: Callable[[trial.Proof], None]) -> None:
+    def __init__(
+        self, board: FactsBoard, cloud: Callable[[], ProofCloud | None], proved: Callable[[trial.TrialProof], None]
+    ) -> None:
         self._board, self._cloud, self._proved = board, cloud, proved
         self._reasons: dict[str, str] = {}
 
@@ -72,12 +74,12 @@ class Prober:
                     changed = self._board.changed
             await trio.sleep(SETTLE)
 
-    async def _ask(self, cloud: Cloud, name: str) -> bool:
+    async def _ask(self, cloud: ProofCloud, name: str) -> bool:
         asked = trio.current_time()
-        proof = Proof(Verdict.NO_ANSWER, "no answer in time")
+        proof = ConnectivityProof(ConnectivityVerdict.NO_ANSWER, "no answer in time")
         with trio.move_on_after(LIMIT):
             proof = await prove(cloud.url, cloud.part, cloud.key, interface=name)
-        good = proof.verdict is Verdict.CLOUD
+        good = proof.verdict is ConnectivityVerdict.CLOUD
         reason = "" if good else f"{proof.verdict.value}: {proof.detail}"
         if reason != self._reasons.get(name, ""):
             _log.info("the cloud answers" if good else "the cloud does not answer", interface=name, reason=reason)
@@ -85,11 +87,11 @@ class Prober:
         self._board.put_for("unproved", name, FAILURES.get(proof.verdict))
         self._board.put_for("cloud", name, good)
         if good:
-            self._proved(trial.Proof(interface=name, asked=asked))
+            self._proved(trial.TrialProof(interface=name, asked=asked))
         return good
 
 
-def connected(facts: Facts) -> dict[str, tuple[str, ...]]:
+def connected(facts: NetworkFacts) -> dict[str, tuple[str, ...]]:
     """Return the addresses of each interface with a default route, by name."""
     names = {route.interface for route in facts.routes if route.destination.prefixlen == 0}
     return {

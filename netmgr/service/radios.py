@@ -26,9 +26,9 @@ from netmgr.netlink.advertisements import accept
 from netmgr.netlink.nl80211 import RadioChanges, Radios, family
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
-from netmgr.observation.board import Board
+from netmgr.observation.board import FactsBoard
 from netmgr.observation.kernel import HOTSPOT_INTERFACE, with_blocks
-from netmgr.portal.backend import Backend
+from netmgr.portal.backend import PortalActions
 from netmgr.portal.serve import serve_portal
 from netmgr.service.tasks import Tasks
 from netmgr.wifi.attempt import Report
@@ -57,14 +57,14 @@ class Wifi:
 
     def __init__(
         self,
-        board: Board,
+        board: FactsBoard,
         kernel: Kernel,
         switches: Switches,
         tasks: Tasks,
         report: Callable[[Report], None],
         saves_power: Callable[[str, bool], None],
         ignored: Callable[[str], Awaitable[None]],
-        backend: Backend,
+        backend: PortalActions,
         new_supplicant: Callable[..., Supplicant] = Supplicant,
     ) -> None:
         self._board, self._kernel, self._switches, self._tasks = board, kernel, switches, tasks

@@ -12,7 +12,7 @@ from netmgr.dns.resolver import Resolver
 from netmgr.model.plan import PROTOCOL, PlannedRoute
 from netmgr.netlink.advertisements import reset
 from netmgr.netlink.route import Kernel
-from netmgr.netlink.socket import Requests
+from netmgr.netlink.socket import NetlinkRequests
 from netmgr.owners.detect import every_owner, owner_named
 from netmgr.store.store import load
 from netmgr.wifi.process import stop_units
@@ -36,7 +36,7 @@ async def give_back(runtime: Path) -> tuple[str, ...]:
     if not stored.managers and not stored.addresses:
         return ()
     results: list[str] = []
-    with Requests() as requests:
+    with NetlinkRequests() as requests:
         kernel = Kernel(requests)
         indexes = {link.name: link.index for link in await kernel.links()}
         for route in await kernel.routes():

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from netmgr.model.facts import Facts, Manager
+from netmgr.model.facts import Manager, NetworkFacts
 from netmgr.owners.detect import owner_named
 from netmgr.owners.owner import Owner
 from schema import MachineError
@@ -29,7 +29,7 @@ class Returned:
         self._removed: frozenset[str] = frozenset()
         self._watched: dict[str, float] = {}  # returned interfaces, and until when
 
-    async def take_again(self, facts: Facts, managers: Mapping[str, Manager]) -> float:
+    async def take_again(self, facts: NetworkFacts, managers: Mapping[str, Manager]) -> float:
         """Take returned interfaces over that are managed again; return when to look again, infinity if never.
 
         `managers` has the former manager of each interface that netmgr has taken over.

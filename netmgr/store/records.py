@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from netmgr.model.facts import Lease, Manager
+from netmgr.model.facts import AddressLease, Manager
 from netmgr.model.network import Network
 from netmgr.provisioning import trial
 from netmgr.provisioning.records import Kept
@@ -31,17 +31,17 @@ class RememberedLease(msgspec.Struct, frozen=True, kw_only=True):
     interface: str
     ssid: bytes
     """Empty for a cable."""
-    lease: Lease
+    lease: AddressLease
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredNetworks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that is kept."""
 
     format: int = FORMAT
     networks: tuple[Network, ...] = ()
     """Networks that people have entered, with the source portal or console."""
     kept: Kept = Kept()
-    trial: trial.Record = trial.Record()
+    trial: trial.TrialRecord = trial.TrialRecord()
     managers: dict[str, Manager] = {}
     """By interface that was taken over: its former manager."""
     addresses: tuple[tuple[str, IPv4Interface], ...] = ()
@@ -60,26 +60,26 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __repr__(self) -> str:
         return f"Stored({len(self.networks)} networks, ...)"
 
-    def lease(self, interface: str, ssid: bytes) -> Lease | None:
+    def lease(self, interface: str, ssid: bytes) -> AddressLease | None:
         """Return the lease that was used last on this interface in this network."""
         matches = (entry.lease for entry in self.leases if (entry.interface, entry.ssid) == (interface, ssid))
         return next(matches, None)
 
 
-def with_lease(stored: Stored, interface: str, ssid: bytes, lease: Lease) -> Stored:
+def with_lease(stored: StoredNetworks, interface: str, ssid: bytes, lease: AddressLease) -> StoredNetworks:
     """Return the record with a lease in front."""
     others = [entry for entry in stored.leases if (entry.interface, entry.ssid) != (interface, ssid)]
     first = RememberedLease(interface=interface, ssid=ssid, lease=lease)
     return msgspec.structs.replace(stored, leases=(first, *others)[:MAX_LEASES])
 
 
-def with_network(stored: Stored, network: Network) -> Stored:
+def with_network(stored: StoredNetworks, network: Network) -> StoredNetworks:
     """Return the record with a network that a person has entered. It replaces the one with the same label."""
     others = [entry for entry in stored.networks if entry.label != network.label]
     return msgspec.structs.replace(stored, networks=(network, *others)[:MAX_NETWORKS])
 
 
-def without_network(stored: Stored, label: str) -> Stored:
+def without_network(stored: StoredNetworks, label: str) -> StoredNetworks:
     """Return the record without a network."""
     return msgspec.structs.replace(stored, networks=tuple(entry for entry in stored.networks if entry.label != label))
 
@@ -93,18 +93,18 @@ class InvalidStoredError(ValueError):
     """The content of the file cannot be used. The text has none of it."""
 
 
-def encode(stored: Stored) -> bytes:
+def encode(stored: StoredNetworks) -> bytes:
     """Return the content of the file."""
     stored = msgspec.structs.replace(stored, trial=trial.stored(stored.trial))
     return msgspec.json.encode(stored, enc_hook=str, order="deterministic")
 
 
-def decode(data: bytes) -> Stored:
+def decode(data: bytes) -> StoredNetworks:
     """Return the record of a file. Raises InvalidStoredError."""
     if len(data) > MAX_BYTES:
         raise InvalidStoredError(f"it is larger than {MAX_BYTES >> 10} KiB")
     try:
-        stored = msgspec.json.decode(data, type=Stored, dec_hook=_address, strict=True)
+        stored = msgspec.json.decode(data, type=StoredNetworks, dec_hook=_address, strict=True)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         where = str(error).partition(" - at ")[2]
         raise InvalidStoredError(f"it is damaged{f' at {where}' if where else ''}") from None

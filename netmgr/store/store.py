@@ -11,7 +11,7 @@ import structlog
 import trio
 from msgspec.structs import replace as with_fields
 
-from netmgr.store.records import InvalidStoredError, Stored, decode, encode, new_password
+from netmgr.store.records import InvalidStoredError, StoredNetworks, decode, encode, new_password
 from support import RunBlocking
 from support.files import replace_file
 
@@ -21,18 +21,18 @@ DAMAGED: Final = ".damaged"
 _log = structlog.get_logger("netmgr.store")
 
 
-class Store:
+class NetworkStore:
     """The stored record in memory, and its file. `run_blocking` calls functions in a worker."""
 
     def __init__(self, path: Path, run_blocking: RunBlocking) -> None:
         self._path, self._run_blocking = path, run_blocking
-        self._stored = Stored()
+        self._stored = StoredNetworks()
         self._lock = trio.Lock()
         self.problem = ""
         """Why the record cannot be stored; empty if it can."""
 
     @property
-    def stored(self) -> Stored:
+    def stored(self) -> StoredNetworks:
         """The record."""
         return self._stored
 
@@ -48,7 +48,7 @@ class Store:
                 )
             )
 
-    async def change(self, function: Callable[[Stored], Stored]) -> None:
+    async def change(self, function: Callable[[StoredNetworks], StoredNetworks]) -> None:
         """Change the record, and store it. If the disk fails, the change counts until the next start; see `problem`."""
         async with self._lock:
             changed = function(self._stored)
@@ -65,7 +65,7 @@ class Store:
                 self.problem = ""
 
 
-def save(path: Path, stored: Stored) -> None:
+def save(path: Path, stored: StoredNetworks) -> None:
     """Replace the file atomically and durably, readable only by its owner; the former content is the copy. Blocks.
 
     Raises OSError; then the former record is in the file or in the copy.
@@ -80,7 +80,7 @@ def save(path: Path, stored: Stored) -> None:
     replace_file(path, encode(stored))
 
 
-def load(path: Path) -> Stored:
+def load(path: Path) -> StoredNetworks:
     """Return the record in the file or its copy; an empty one if none can be used, which is logged. Blocks."""
     for place in (path, path.with_name(path.name + COPY)):
         try:
@@ -99,4 +99,4 @@ def load(path: Path) -> Stored:
                 place.replace(damaged)
             except OSError as failure:
                 _log.error("the damaged file cannot be renamed", path=str(place), error=failure.strerror)
-    return Stored()
+    return StoredNetworks()

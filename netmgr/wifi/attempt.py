@@ -16,7 +16,7 @@ MAX_DETAIL: Final = 120
 Phase = Literal["joining", "joined", "rejoining"]
 
 
-class Rule(NamedTuple):
+class AttemptRule(NamedTuple):
     """Meaning of an event of wpa_supplicant, which begins with `prefix` and matches `pattern`."""
 
     prefix: str
@@ -34,17 +34,17 @@ class Rule(NamedTuple):
 
 
 RULES: Final = (
-    Rule("CTRL-EVENT-EAP-TLS-CERT-ERROR", "", JoinFailure.SERVER_CERTIFICATE, 1, 3, eap=True),
-    Rule("CTRL-EVENT-EAP-FAILURE", "", JoinFailure.CREDENTIALS, 1, 3, eap=True),
-    Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=WRONG_KEY", JoinFailure.WRONG_PASSWORD, 1, 3),
-    Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=AUTH_FAILED", JoinFailure.CREDENTIALS, 1, 3, eap=True),
-    Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=CONN_FAILED", JoinFailure.REJECTED, 2, 6),
+    AttemptRule("CTRL-EVENT-EAP-TLS-CERT-ERROR", "", JoinFailure.SERVER_CERTIFICATE, 1, 3, eap=True),
+    AttemptRule("CTRL-EVENT-EAP-FAILURE", "", JoinFailure.CREDENTIALS, 1, 3, eap=True),
+    AttemptRule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=WRONG_KEY", JoinFailure.WRONG_PASSWORD, 1, 3),
+    AttemptRule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=AUTH_FAILED", JoinFailure.CREDENTIALS, 1, 3, eap=True),
+    AttemptRule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=CONN_FAILED", JoinFailure.REJECTED, 2, 6),
     # SAE (3): unspecified failure (1), challenge failure (15). The password is proved before the association.
-    Rule("CTRL-EVENT-AUTH-REJECT", r"auth_type=3 .*status_code=(1|15)\b", JoinFailure.WRONG_PASSWORD, 2, 6),
-    Rule("CTRL-EVENT-AUTH-REJECT", "", JoinFailure.REJECTED, 3, 6),
-    Rule("CTRL-EVENT-ASSOC-REJECT", "", JoinFailure.REJECTED, 3, 6),
+    AttemptRule("CTRL-EVENT-AUTH-REJECT", r"auth_type=3 .*status_code=(1|15)\b", JoinFailure.WRONG_PASSWORD, 2, 6),
+    AttemptRule("CTRL-EVENT-AUTH-REJECT", "", JoinFailure.REJECTED, 3, 6),
+    AttemptRule("CTRL-EVENT-ASSOC-REJECT", "", JoinFailure.REJECTED, 3, 6),
     # A scan can miss an access point, and one that has just been switched on.
-    Rule("CTRL-EVENT-NETWORK-NOT-FOUND", "", JoinFailure.NOT_FOUND, 3, None),
+    AttemptRule("CTRL-EVENT-NETWORK-NOT-FOUND", "", JoinFailure.NOT_FOUND, 3, None),
 )
 """The first rule that fits an event applies."""
 _CONNECTED: Final = "CTRL-EVENT-CONNECTED"
@@ -54,7 +54,7 @@ _WORDS: Final = re.compile(r"\b(reason|status_code|auth_type|auth_transaction|er
 _QUOTED: Final = re.compile(r'ssid="(?:[^"\\]|\\.)*"')
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class WifiAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """Network that is being joined or is joined."""
 
     interface: str
@@ -69,7 +69,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 Report = Joined | JoinFailed | Left
 
 
-def step(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
+def step(attempt: WifiAttempt, event: str) -> tuple[WifiAttempt | None, Report | None]:
     """Return the attempt after an event, None if it has ended without success, and what is to be reported."""
     if event.startswith(_CONNECTED):
         joined = msgspec.structs.replace(attempt, phase="joined", seen={}, eap=False)
@@ -83,7 +83,7 @@ def step(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
     return _failing(attempt, event)
 
 
-def _failing(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
+def _failing(attempt: WifiAttempt, event: str) -> tuple[WifiAttempt | None, Report | None]:
     if event.startswith(_EAP):
         return msgspec.structs.replace(attempt, eap=True), None
     event = _QUOTED.sub("", event)  # an SSID can contain the words of the rules
@@ -97,7 +97,7 @@ def _failing(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | Non
     return attempt, None
 
 
-def failed(attempt: Attempt, failure: JoinFailure, text: str = "") -> JoinFailed:
+def failed(attempt: WifiAttempt, failure: JoinFailure, text: str = "") -> JoinFailed:
     """Return the report of an attempt that has ended."""
     return JoinFailed(interface=attempt.interface, label=attempt.label, failure=failure, detail=text)
 

@@ -12,7 +12,7 @@ from netmgr.model.events import JoinFailure, Left
 from netmgr.model.facts import AccessPoint, Association
 from netmgr.model.network import Network
 from netmgr.model.settings import Hotspot
-from netmgr.wifi.attempt import Attempt, Report, failed, step
+from netmgr.wifi.attempt import Report, WifiAttempt, failed, step
 from netmgr.wifi.messages import BSS_MASK, access_points, association
 from netmgr.wifi.network import Requested, client, hotspot
 from schema import ErrorKind, MachineError
@@ -30,7 +30,7 @@ _HOTSPOT_ENDS: Final = ("AP-ENABLED", "AP-DISABLED", "CTRL-EVENT-TERMINATING")
 _ENDED: Final = "wpa_supplicant has ended"
 
 
-class Asked(Protocol):
+class AskedJoin(Protocol):
     """Requests to wpa_supplicant, see netmgr.wifi.control.Control."""
 
     async def ask(self, request: str) -> str:
@@ -53,17 +53,17 @@ class _Waiter:
         self.arrived = trio.Event()
 
 
-class Interface:
+class WifiInterface:
     """Interface that wpa_supplicant controls. `heard` gets its events; `control` is set before the first request.
 
     Requests that change it run one after the other.
     """
 
-    control: Asked
+    control: AskedJoin
 
     def __init__(self, name: str, report: Callable[[Report], None], nursery: trio.Nursery) -> None:
         self.name = name
-        self.attempt: Attempt | None = None
+        self.attempt: WifiAttempt | None = None
         self.hotspot: Hotspot | None = None
         """Hotspot that this interface is, once it runs."""
         self.frequency = 0
@@ -101,7 +101,7 @@ class Interface:
         requested = client(network, sae=await self.sae(), now=time.time())
         async with self._lock:
             await self._configure(requested)
-            attempt = self.attempt = Attempt(interface=self.name, label=network.label)
+            attempt = self.attempt = WifiAttempt(interface=self.name, label=network.label)
             try:
                 await self.control.do("SELECT_NETWORK any")
             except BaseException:
@@ -120,7 +120,7 @@ class Interface:
             present = await self.association()
             if self.attempt is not None or self.hotspot is not None or present is None or present.ssid != network.ssid:
                 return None
-            self.attempt = Attempt(interface=self.name, label=network.label, phase="joined")
+            self.attempt = WifiAttempt(interface=self.name, label=network.label, phase="joined")
             return present
 
     async def leave(self) -> None:

@@ -34,7 +34,7 @@ _KEPT: Final = 2000  # bytes of its messages; it writes no secrets unless asked 
 _SHOWN: Final = 200  # characters of them in an error
 
 
-class Running(Protocol):
+class RunningSupplicant(Protocol):
     """Running wpa_supplicant."""
 
     @property
@@ -56,7 +56,7 @@ class Child:
         self._output = b""
 
     async def wait(self) -> NoReturn:
-        """See Running."""
+        """See RunningSupplicant."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
             status = await self._group.wait()
@@ -71,7 +71,7 @@ class Child:
             self._output = (self._output + data)[-_KEPT:]
 
 
-class Unit:
+class SupplicantUnit:
     """wpa_supplicant as a unit of systemd; `descriptor` is that of its process."""
 
     def __init__(self, path: Path, unit: str, descriptor: int) -> None:
@@ -79,7 +79,7 @@ class Unit:
         self._unit, self._descriptor = unit, descriptor
 
     async def wait(self) -> NoReturn:
-        """See Running."""
+        """See RunningSupplicant."""
         await trio.lowlevel.wait_readable(self._descriptor)
         raise MachineError(
             "wpa_supplicant has ended", kind=ErrorKind.UNAVAILABLE, remedy=f"see journalctl -u {self._unit}"
@@ -87,7 +87,7 @@ class Unit:
 
 
 @asynccontextmanager
-async def running(folder: Path, program: Sequence[str] = PROGRAM, unit: str = "") -> AsyncIterator[Running]:
+async def running(folder: Path, program: Sequence[str] = PROGRAM, unit: str = "") -> AsyncIterator[RunningSupplicant]:
     """Run wpa_supplicant without an interface, with its sockets in `folder`.
 
     The folder is created for root only. A child process ends with the block; a wpa_supplicant that uses the folder is
@@ -114,7 +114,7 @@ async def running(folder: Path, program: Sequence[str] = PROGRAM, unit: str = ""
         yield process
 
 
-async def _child(stack: AsyncExitStack, command: Sequence[str], path: Path, watcher: Inotify) -> Running:
+async def _child(stack: AsyncExitStack, command: Sequence[str], path: Path, watcher: Inotify) -> RunningSupplicant:
     await _end_former(path, watcher)
     _clear(path.parent)
     group = await stack.enter_async_context(
@@ -128,13 +128,15 @@ async def _child(stack: AsyncExitStack, command: Sequence[str], path: Path, watc
     return process
 
 
-async def _unit(stack: AsyncExitStack, unit: str, command: Sequence[str], path: Path, watcher: Inotify) -> Running:
+async def _unit(
+    stack: AsyncExitStack, unit: str, command: Sequence[str], path: Path, watcher: Inotify
+) -> RunningSupplicant:
     descriptor = await _open_process(unit)
     if descriptor is not None and await _answers(path):
         stack.callback(os.close, descriptor)
         for entry in path.parent.glob("client-*"):  # of the agent that ran before
             entry.unlink()
-        return Unit(path, unit, descriptor)
+        return SupplicantUnit(path, unit, descriptor)
     if descriptor is not None:
         os.close(descriptor)
         await stop_unit(unit)
@@ -147,7 +149,7 @@ async def _unit(stack: AsyncExitStack, unit: str, command: Sequence[str], path: 
             "wpa_supplicant has ended at once", kind=ErrorKind.UNAVAILABLE, remedy=f"see journalctl -u {unit}"
         )
     stack.callback(os.close, descriptor)
-    process = Unit(path, unit, descriptor)
+    process = SupplicantUnit(path, unit, descriptor)
     await _created(process, watcher)
     return process
 
@@ -186,7 +188,7 @@ def can_be_unit() -> bool:
     return True
 
 
-async def _created(process: Running, watcher: Inotify) -> None:
+async def _created(process: RunningSupplicant, watcher: Inotify) -> None:
     """Wait until its socket exists. TIMEOUT after START_LIMIT seconds, or the reason if the process ends before."""
     try:
         with trio.fail_after(START_LIMIT):

@@ -15,9 +15,9 @@ from netmgr.model.network import Network
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
-from netmgr.wifi.interface import Interface
+from netmgr.wifi.interface import WifiInterface
 from netmgr.wifi.network import quietest
-from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Running, running, stop_unit
+from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, RunningSupplicant, running, stop_unit
 from nursery_graph import Restart, back_off
 from schema import ErrorKind, MachineError
 from support import unwrap
@@ -56,7 +56,7 @@ class Supplicant:
         self._unit = f"{UNIT_PREFIX}{radio}.service" if separate else ""
         self._report = report
         self._runs = runs
-        self._interfaces: dict[str, Interface] = {}
+        self._interfaces: dict[str, WifiInterface] = {}
         self._added_before: set[str] = set()  # interfaces that an earlier agent has added
         self._ready = trio.Event()
         self._adding = trio.Lock()
@@ -166,14 +166,14 @@ class Supplicant:
     async def _heard_by_any(self) -> list[AccessPoint]:
         return [point for interface in self._interfaces.values() for point in await interface.access_points()]
 
-    async def _channel(self, client: Interface, network: Network) -> int | None:
+    async def _channel(self, client: WifiInterface, network: Network) -> int | None:
         """Return the channel of the strongest access point of a network, in MHz; None if none was heard."""
         points = [point for point in await client.access_points() if point.ssid == network.ssid]
         if not points:
             points = [point for point in await client.scan(network.ssid) if point.ssid == network.ssid]
         return max(points, key=lambda point: point.signal).frequency if points else None
 
-    async def _interface(self, name: str) -> Interface:
+    async def _interface(self, name: str) -> WifiInterface:
         """Return an interface, which is added if it is new."""
         if self.error is None:
             with trio.move_on_after(START_LIMIT):
@@ -182,7 +182,7 @@ class Supplicant:
             raise self.error or MachineError("wpa_supplicant has not started", kind=ErrorKind.TIMEOUT)
         async with self._adding:
             if name not in self._interfaces:
-                interface = Interface(name, self._report, self._nursery)
+                interface = WifiInterface(name, self._report, self._nursery)
                 fields = (name, str(self._folder / SETTINGS), "nl80211", str(self._folder))
                 with trio.CancelScope(shield=True):  # some ms; an interface cannot be added twice
                     if name not in self._added_before:
@@ -192,7 +192,7 @@ class Supplicant:
                     self._interfaces[name] = interface
             return self._interfaces[name]
 
-    async def _serve(self, process: Running) -> None:
+    async def _serve(self, process: RunningSupplicant) -> None:
         """Serve requests until the process ends or does not answer; raise the reason."""
         try:
             async with trio.open_nursery() as self._nursery:

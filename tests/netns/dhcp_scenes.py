@@ -13,12 +13,12 @@ from random import Random
 import trio
 import trio.testing
 
-from netmgr.dhcp.client import Identity
+from netmgr.dhcp.client import ClientIdentity
 from netmgr.dhcp.run import run_client, run_server
-from netmgr.model.facts import Lease
+from netmgr.model.facts import AddressLease
 from netmgr.model.plan import HOTSPOT_ADDRESSES
 from netmgr.netlink.route import Kernel
-from netmgr.netlink.socket import Requests
+from netmgr.netlink.socket import NetlinkRequests
 from tests.netns.netlink_scenes import ip
 
 LIMIT = 40.0
@@ -79,17 +79,17 @@ def udhcpd(pid: int, folder: Path) -> Iterator[None]:
         process.wait()
 
 
-def identity() -> Identity:
+def identity() -> ClientIdentity:
     mac = ip("-brief", "link", "show", "own").split()[2]
-    return Identity(mac=bytes.fromhex(mac.replace(":", "")), hostname="pi")
+    return ClientIdentity(mac=bytes.fromhex(mac.replace(":", "")), hostname="pi")
 
 
 def test_a_lease_of_another_server_is_taken_renewed_and_taken_again(tmp_path: Path) -> None:
-    leases: list[Lease | None] = []
+    leases: list[AddressLease | None] = []
 
     async def main(pid: int) -> None:
-        send, receive = trio.open_memory_channel[Lease | None](10)
-        with trio.fail_after(LIMIT), Requests() as requests:
+        send, receive = trio.open_memory_channel[AddressLease | None](10)
+        with trio.fail_after(LIMIT), NetlinkRequests() as requests:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(run_client, "own", identity(), None, send.send_nowait)
                 lease = await receive.receive()
@@ -122,9 +122,9 @@ def test_a_lease_of_another_server_is_taken_renewed_and_taken_again(tmp_path: Pa
 
 def test_a_lease_in_use_ends_if_no_server_confirms_it() -> None:
     async def main(pid: int) -> None:
-        send, receive = trio.open_memory_channel[Lease | None](10)
+        send, receive = trio.open_memory_channel[AddressLease | None](10)
         address = IPv4Address("10.8.0.1")
-        lease = Lease(
+        lease = AddressLease(
             address=IPv4Interface("10.8.0.100/24"), gateway=address, server=address,
             obtained=trio.current_time(), renew=60.0, rebind=90.0, expire=120.0,
         )  # fmt: skip
@@ -167,7 +167,7 @@ def test_nothing_is_granted_without_a_server_and_noise_is_ignored() -> None:
             "s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1); s.bind(('10.8.0.1', 67)); "
             "[s.sendto(os.urandom(n), ('255.255.255.255', 68)) for n in range(1, 1400, 7)]"
         )
-        leases: list[Lease | None] = []
+        leases: list[AddressLease | None] = []
         with trio.fail_after(LIMIT):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(partial(run_client, chance=Random(1).random), "own", identity(), None, leases.append)

@@ -15,12 +15,12 @@ import pytest
 import trio
 import trio.testing
 
-from netmgr.model.facts import Link, Route
+from netmgr.model.facts import KernelRoute, NetworkLink
 from netmgr.model.plan import PROTOCOL, PlannedRoute
 from netmgr.netlink import advertisements
 from netmgr.netlink.route import Kernel
-from netmgr.netlink.socket import KernelError, Requests
-from netmgr.netlink.watch import Changes
+from netmgr.netlink.socket import KernelError, NetlinkRequests
+from netmgr.netlink.watch import NetlinkChanges
 from schema.errors import ErrorKind
 
 ADDRESS = IPv4Interface("10.9.0.1/24")
@@ -52,7 +52,7 @@ def scene(function: Callable[[Kernel, str], Awaitable[None]]) -> Callable[[], No
     @wraps(function)
     def run() -> None:
         async def main() -> None:
-            with trio.fail_after(LIMIT), Requests() as requests, cable() as name:
+            with trio.fail_after(LIMIT), NetlinkRequests() as requests, cable() as name:
                 await function(Kernel(requests), name)
 
         trio.run(main)
@@ -61,11 +61,11 @@ def scene(function: Callable[[Kernel, str], Awaitable[None]]) -> Callable[[], No
     return run
 
 
-async def link(kernel: Kernel, name: str) -> Link:
+async def link(kernel: Kernel, name: str) -> NetworkLink:
     return next(link for link in await kernel.links() if link.name == name)
 
 
-async def routes(kernel: Kernel, name: str) -> list[Route]:
+async def routes(kernel: Kernel, name: str) -> list[KernelRoute]:
     return [route for route in await kernel.routes() if route.interface == name and route.protocol == PROTOCOL]
 
 
@@ -185,7 +185,7 @@ async def test_messages_of_other_processes_are_ignored(kernel: Kernel, name: str
 
 @scene
 async def test_changes_are_noticed(kernel: Kernel, name: str) -> None:
-    with Changes() as changes:
+    with NetlinkChanges() as changes:
         for words in (
             ("address", "add", "10.9.3.1/24", "dev", name),
             ("route", "add", "10.11.0.0/16", "dev", name),
@@ -205,7 +205,7 @@ async def test_changes_are_noticed(kernel: Kernel, name: str) -> None:
 @scene
 async def test_dropped_notifications_count_as_a_change(kernel: Kernel, name: str) -> None:
     index = (await link(kernel, name)).index
-    with Changes() as changes:
+    with NetlinkChanges() as changes:
         changes._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         for number in range(1, 101):
             await kernel.add_address(index, IPv4Interface(f"10.9.4.{number}/32"))
@@ -233,6 +233,6 @@ async def test_router_advertisements_get_their_metric(kernel: Kernel, name: str)
 async def test_no_descriptor_is_left(kernel: Kernel, name: str) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(50):
-        with Requests() as requests, Changes():
+        with NetlinkRequests() as requests, NetlinkChanges():
             await Kernel(requests).routes()
     assert len(os.listdir("/proc/self/fd")) == before

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agent.install.releases import OPTIONS
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.launch.links import point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update.store import load
@@ -125,7 +125,7 @@ class World:
         await self.terminal("releases", "upload", *names, "--channel", "stable", "--keys", str(self.folder / "keys"))
 
     def installed(self, program: str) -> str:
-        record = load(Target(self.root, live=False).layout.record(program)).record
+        record = load(InstallTarget(self.root, live=False).layout.record(program)).record
         return record.slots.current.version if record is not None else ""
 
 
@@ -160,7 +160,7 @@ async def test_the_release_of_machine_server_comes_from_the_cloud(tmp_path: Path
         done = await made.preinstall("--agent", str(made.files[AGENT]), *root)
         assert done.returncode == 0, done.stderr.decode()
         assert {name: made.installed(name) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "9.5.0")
-        layout = Target(made.root, live=False).layout
+        layout = InstallTarget(made.root, live=False).layout
         assert list(layout.downloads.iterdir()) == []
         assert (layout.trust / "pinned.json").read_bytes() == (tmp_path / "keys/root.json").read_bytes()
 
@@ -172,7 +172,7 @@ async def test_an_unsigned_file_is_refused_with_a_pinned_root(tmp_path: Path) ->
         done = await made.preinstall("--agent", str(made.files[AGENT]), *root)
         assert done.returncode == 1
         assert "is not signed by the organization whose root.json is pinned" in done.stderr.decode()
-        assert not list(Target(made.root, live=False).layout.releases(AGENT).iterdir())
+        assert not list(InstallTarget(made.root, live=False).layout.releases(AGENT).iterdir())
 
 
 async def test_a_cloud_that_cannot_be_reached_is_named_with_the_other_way(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agent.launch.links import install_launcher, point, read
 from agent.layout import SERVER, Layout
 from agent.supervise import child
 from agent.supervise.assembly import with_child
-from agent.supervise.health import Limits
+from agent.supervise.health import HealthLimits
 from agent.supervise.probe import read_addresses, writer
 from agent.supervise.processes import is_suspended, listening
 from agent.supervise.state import ServerState
@@ -73,7 +73,7 @@ async def supervised(
     with trio.fail_after(LIMIT):
         async with worker.opened(), trio.open_nursery() as nursery:
             supervisor = with_child(layout, config, worker)
-            supervisor.limits = Limits(retry=0.2, interval=0.2, request=2.0, failures=2)
+            supervisor.limits = HealthLimits(retry=0.2, interval=0.2, request=2.0, failures=2)
             await nursery.start(supervisor.run)
             environment = server_environment(layout, {"COLOR": "red"})
             await supervisor.configure(environment, disabled=False, start_timeout=start_timeout)

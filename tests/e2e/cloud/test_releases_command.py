@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from agent.releases.chain import Untrusted, pin
-from agent.releases.download import Downloads
+from agent.releases.download import ReleaseDownloads
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
@@ -54,7 +54,7 @@ class Machine:
     part: Part
     transport: Transport
     trust: Trust
-    downloads: Downloads
+    downloads: ReleaseDownloads
 
     async def listed(self) -> dict[str, Signed]:
         """Refresh, and return the signed releases by version."""
@@ -95,7 +95,7 @@ async def machine(terminal: Terminal, folder: Path) -> AsyncIterator[Machine]:
         worker = Worker("test")
         async with worker.opened():
             web = Web(address, worker)
-            yield Machine(part, Transport(web, part.id), Trust(folder / "tuf", worker), Downloads(web, worker))
+            yield Machine(part, Transport(web, part.id), Trust(folder / "tuf", worker), ReleaseDownloads(web, worker))
 
 
 @pytest.fixture

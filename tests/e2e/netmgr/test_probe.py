@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from netmgr.connectivity import probe
-from netmgr.connectivity.probe import Verdict, prove
+from netmgr.connectivity.probe import ConnectivityVerdict, prove
 from rpc.access.proof import answer, proof_key
 from tests.loopback import free_port, listening
 from tests.selfsigned import self_signed
@@ -82,20 +82,20 @@ async def gone(stream: trio.abc.Stream) -> None:
 @pytest.mark.parametrize(
     ("handler", "verdict", "detail"),
     [
-        (cloud, Verdict.CLOUD, ""),
-        (other_cloud, Verdict.OTHER, "without the signature"),
-        (hotel, Verdict.OTHER, "without the signature"),
-        (endless, Verdict.OTHER, "without the signature"),
-        (rude, Verdict.OTHER, "does not speak http"),
-        (gone, Verdict.OTHER, "does not speak http"),
+        (cloud, ConnectivityVerdict.CLOUD, ""),
+        (other_cloud, ConnectivityVerdict.OTHER, "without the signature"),
+        (hotel, ConnectivityVerdict.OTHER, "without the signature"),
+        (endless, ConnectivityVerdict.OTHER, "without the signature"),
+        (rude, ConnectivityVerdict.OTHER, "does not speak http"),
+        (gone, ConnectivityVerdict.OTHER, "does not speak http"),
     ],
 )
-async def test_only_the_signed_answer_counts(handler: Handler, verdict: Verdict, detail: str) -> None:
+async def test_only_the_signed_answer_counts(handler: Handler, verdict: ConnectivityVerdict, detail: str) -> None:
     async with listening(handler) as port:
         result = await prove(f"http://127.0.0.1:{port}", PART, KEY)
     assert result.verdict is verdict
     assert detail in result.detail
-    assert result.time == (NOW if verdict is Verdict.CLOUD else None)
+    assert result.time == (NOW if verdict is ConnectivityVerdict.CLOUD else None)
 
 
 async def test_an_untrusted_certificate_is_accepted(tmp_path: Path) -> None:
@@ -108,25 +108,25 @@ async def test_an_untrusted_certificate_is_accepted(tmp_path: Path) -> None:
         await cloud(trio.SSLStream(stream, context, server_side=True, https_compatible=True))
 
     async with listening(secure) as port:
-        assert (await prove(f"https://127.0.0.1:{port}", PART, KEY)).verdict is Verdict.CLOUD
+        assert (await prove(f"https://127.0.0.1:{port}", PART, KEY)).verdict is ConnectivityVerdict.CLOUD
 
 
 async def test_a_server_without_tls_is_reported_as_such() -> None:
     async with listening(greeting) as port:
         result = await prove(f"https://127.0.0.1:{port}", PART, KEY)
-    assert result.verdict is Verdict.OTHER
+    assert result.verdict is ConnectivityVerdict.OTHER
     assert "does not speak https" in result.detail
 
 
 async def test_a_closed_port_gives_no_answer() -> None:
     result = await prove(f"http://127.0.0.1:{free_port()}", PART, KEY)
-    assert result.verdict is Verdict.NO_ANSWER
+    assert result.verdict is ConnectivityVerdict.NO_ANSWER
     assert "Connection refused" in result.detail
 
 
 async def test_a_name_that_cannot_be_resolved_is_reported_as_such() -> None:
     result = await prove(f"http://{'a' * 64}.example", PART, KEY)
-    assert result.verdict is Verdict.NO_NAME
+    assert result.verdict is ConnectivityVerdict.NO_NAME
 
 
 async def test_a_silent_name_server_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,15 +138,15 @@ async def test_a_silent_name_server_is_reported_as_such(monkeypatch: pytest.Monk
     monkeypatch.setattr(probe, "NAME_LIMIT", 0.05)
     with trio.fail_after(30):
         result = await prove("http://cloud.example", PART, KEY)
-    assert result.verdict is Verdict.NO_NAME
+    assert result.verdict is ConnectivityVerdict.NO_NAME
     assert "no name server answers" in result.detail
 
 
 async def test_the_question_leaves_only_through_the_interface() -> None:
     async with listening(cloud) as port:
-        assert (await prove(f"http://127.0.0.1:{port}", PART, KEY, interface="lo")).verdict is Verdict.CLOUD
+        assert (await prove(f"http://127.0.0.1:{port}", PART, KEY, interface="lo")).verdict is ConnectivityVerdict.CLOUD
         result = await prove(f"http://127.0.0.1:{port}", PART, KEY, interface="no-such-device")
-    assert result.verdict is Verdict.NO_ANSWER
+    assert result.verdict is ConnectivityVerdict.NO_ANSWER
     assert "No such device" in result.detail
 
 

@@ -19,7 +19,7 @@ from agent.configure.configuration import SystemConfigurator
 from agent.control.settings import SettingsState
 from agent.folders import prepare
 from agent.layout import Layout
-from agent.maintenance.decide import Verdict
+from agent.maintenance.decide import MaintenanceVerdict
 from agent.supervise.systemd import has_systemd
 from support.worker import Worker
 from telemetry.logs.loggers import configure_logs
@@ -37,9 +37,9 @@ OFFLINE: Final = Path("/root/offline")
 class Always:
     """Maintenance that is always allowed."""
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
         await trio.lowlevel.checkpoint()
-        return Verdict(True, "nothing forbids it", waiting_since, None)
+        return MaintenanceVerdict(True, "nothing forbids it", waiting_since, None)
 
 
 async def upload(sink: OutboxSink) -> None:

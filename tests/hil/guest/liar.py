@@ -7,25 +7,25 @@ from ipaddress import IPv4Address
 
 import trio
 
-from netmgr.dhcp.codec import REPLY, Kind, Message, Option
+from netmgr.dhcp.codec import REPLY, DhcpKind, DhcpMessage, Option
 from netmgr.dhcp.socket import SERVER_PORT, PacketSocket
 
 ELSEWHERE = IPv4Address("10.99.0.1")  # an address that nobody has
 LIES: dict[str, dict[int, dict[int, bytes]]] = {
-    "mask": {kind: {Option.MASK: b"\xff\xff\xff\xff"} for kind in (Kind.OFFER, Kind.ACK)},
-    "gateway": {kind: {Option.ROUTER: ELSEWHERE.packed} for kind in (Kind.OFFER, Kind.ACK)},
-    "identity": {kind: {Option.SERVER: ELSEWHERE.packed} for kind in (Kind.OFFER, Kind.ACK)},
-    "other-identity": {Kind.ACK: {Option.SERVER: ELSEWHERE.packed}},
-    "second": {kind: {Option.LEASE_TIME: (1).to_bytes(4, "big")} for kind in (Kind.OFFER, Kind.ACK)},
-    "refusal": {Kind.ACK: {Option.KIND: bytes((Kind.NAK,))}},
-    "address": {kind: {} for kind in (Kind.OFFER, Kind.ACK)},  # see `granted`
+    "mask": {kind: {Option.MASK: b"\xff\xff\xff\xff"} for kind in (DhcpKind.OFFER, DhcpKind.ACK)},
+    "gateway": {kind: {Option.ROUTER: ELSEWHERE.packed} for kind in (DhcpKind.OFFER, DhcpKind.ACK)},
+    "identity": {kind: {Option.SERVER: ELSEWHERE.packed} for kind in (DhcpKind.OFFER, DhcpKind.ACK)},
+    "other-identity": {DhcpKind.ACK: {Option.SERVER: ELSEWHERE.packed}},
+    "second": {kind: {Option.LEASE_TIME: (1).to_bytes(4, "big")} for kind in (DhcpKind.OFFER, DhcpKind.ACK)},
+    "refusal": {DhcpKind.ACK: {Option.KIND: bytes((DhcpKind.NAK,))}},
+    "address": {kind: {} for kind in (DhcpKind.OFFER, DhcpKind.ACK)},  # see `granted`
 }
 """By name and kind of the answer: the options that differ from those of an honest server."""
 
 
-def answer(message: Message, router: IPv4Address, lie: str) -> Message | None:
+def answer(message: DhcpMessage, router: IPv4Address, lie: str) -> DhcpMessage | None:
     """Return the answer to a message."""
-    kind = {Kind.DISCOVER: Kind.OFFER, Kind.REQUEST: Kind.ACK}.get(Kind(message.kind))
+    kind = {DhcpKind.DISCOVER: DhcpKind.OFFER, DhcpKind.REQUEST: DhcpKind.ACK}.get(DhcpKind(message.kind))
     if kind is None:
         return None
     options: dict[int, bytes] = {
@@ -37,7 +37,7 @@ def answer(message: Message, router: IPv4Address, lie: str) -> Message | None:
         Option.DNS: router.packed,
     }
     granted = IPv4Address("127.0.0.1") if lie == "address" else router + 9
-    return Message(
+    return DhcpMessage(
         op=REPLY, xid=message.xid, mac=message.mac, yiaddr=granted, options={**options, **LIES[lie].get(kind, {})}
     )
 

@@ -25,13 +25,13 @@ import trio
 from agent.network.settings import entered, network_settings, networks_of
 from netmgr.applying.executor import Executor, Handlers
 from netmgr.model.network import Network
-from netmgr.model.settings import Settings as NetworkSettings
+from netmgr.model.settings import NetworkSettings as NetworkSettings
 from netmgr.portal.access import Lock
 from netmgr.provisioning.records import Forced
 from netmgr.service.backend import PortalBackend, Product
 from netmgr.service.commands import NetworkCommands
 from netmgr.service.core import Inputs, NetworkService, stores_of
-from netmgr.service.proofs import Cloud
+from netmgr.service.proofs import ProofCloud
 from schema.agent.reading import read_settings
 from schema.agent.records import Settings
 from schema.errors import MachineError
@@ -49,7 +49,7 @@ class Guest:
 
     def __init__(self, folder: Path) -> None:
         self.current, self.credentials, self.cloud = Settings(), b"", None
-        self.known: Cloud | None = None
+        self.known: ProofCloud | None = None
         store, runtime = stores_of(folder, Path("/run"), self.inline)
         self.store = store
         self.service = NetworkService(
@@ -104,7 +104,7 @@ class Guest:
         if request.get("configured"):
             self.credentials = b"{}"
         if "cloud" in request:
-            self.known = Cloud(**request["cloud"])
+            self.known = ProofCloud(**request["cloud"])
         if request.get("force"):
             self.service.post(Forced())
         self.service.poke()

@@ -24,15 +24,15 @@ from agent.actions import disk
 from agent.actions.clock import Clock
 from agent.actions.driver import Driver
 from agent.actions.own import OwnProgram
-from agent.actions.program import Facts, Permission, Program
+from agent.actions.program import ProgramFacts, RestartPermission, UpdatedProgram
 from agent.actions.steps import Actions
-from agent.hooks.moments import LIMITS, Answer, Change, Moment, too_slow
+from agent.hooks.moments import LIMITS, HookAnswer, HookedChange, HookMoment, too_slow
 from agent.launch import links
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
-from agent.maintenance.decide import Verdict
+from agent.maintenance.decide import MaintenanceVerdict
 from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.update import store
-from agent.update.record import Offer, Record, Release, Slots, Step
+from agent.update.record import Release, ReleaseOffer, ReleaseSlots, UpdateRecord, UpdateStep
 from schema.errors import MachineError
 from tests.sim.agent.cloud import PLATFORM, START_TIMEOUT, Behavior, Cloud, CloudSource, unpack
 from tests.sim.agent.invariants import Invariants, Run
@@ -122,13 +122,13 @@ def launch(layout: Layout, program: str, *, full: bool = False) -> str | None:
 
 
 class Open:
-    """Implements Permission: maintenance is always allowed, or never while `reason` is set."""
+    """Implements RestartPermission: maintenance is always allowed, or never while `reason` is set."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
-        return Verdict(not self.reason or requested, self.reason, waiting_since, None)
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
+        return MaintenanceVerdict(not self.reason or requested, self.reason, waiting_since, None)
 
     def change(self) -> Callable[[], Awaitable[None]]:
         return trio.sleep_forever
@@ -138,23 +138,23 @@ class OwnersHooks:
     """Implements Hooks: those in `refusals` refuse with this reason, those in `hangs` hang. `ran` lists their runs."""
 
     def __init__(self) -> None:
-        self.refusals: dict[Moment, str] = {}
-        self.hangs: set[Moment] = set()
-        self.ran: list[tuple[Moment, Change, str]] = []
-        self.during: Callable[[Moment, Change], Awaitable[None]] | None = None
+        self.refusals: dict[HookMoment, str] = {}
+        self.hangs: set[HookMoment] = set()
+        self.ran: list[tuple[HookMoment, HookedChange, str]] = []
+        self.during: Callable[[HookMoment, HookedChange], Awaitable[None]] | None = None
         self.revision = 0
         self._changed = trio.Event()
 
-    async def before(self, moment: Moment, change: Change) -> Answer:
+    async def before(self, moment: HookMoment, change: HookedChange) -> HookAnswer:
         self.ran.append((moment, change, ""))
         if self.during is not None:
             await self.during(moment, change)
         if moment in self.hangs:
             await trio.sleep(LIMITS[moment])
-            return Answer(True, too_slow(moment))
-        return Answer(True, self.refusals.get(moment, ""))
+            return HookAnswer(True, too_slow(moment))
+        return HookAnswer(True, self.refusals.get(moment, ""))
 
-    def after(self, moment: Moment, change: Change, result: str = "", reason: str = "") -> None:
+    def after(self, moment: HookMoment, change: HookedChange, result: str = "", reason: str = "") -> None:
         self.ran.append((moment, change, result))
 
     def changed(self) -> Callable[[], Awaitable[None]]:
@@ -168,9 +168,10 @@ class OwnersHooks:
 
 
 class SystemdServer:
-    """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent.
+    """machine-server below a service manager, which restarts it. Implements UpdatedProgram.
 
-    The pauses are those that the agent sets. Without an agent they would not become longer, which is easier to survive.
+    It runs on without the agent. The pauses are those that the agent sets. Without an agent they would not become
+    longer, which is easier to survive.
     """
 
     def __init__(self, layout: Layout, cloud: Cloud, is_full: Callable[[], bool]) -> None:
@@ -266,14 +267,14 @@ class SystemdServer:
             await self.stop("another release is linked")
         self._wanted.set()
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ProgramFacts:
         await trio.lowlevel.checkpoint()
         if self.release is None:
-            return Facts(offline=self._offline())
+            return ProgramFacts(offline=self._offline())
         behavior, up = self._cloud.behavior(self.release), trio.current_time() - self.since
         served = behavior.serves_after is not None and up >= behavior.serves_after
         self.configured |= up > 1 and behavior.configured and self._cloud.reachable  # it may do so before it serves
-        return Facts(self.release, up, served, self.configured, self._offline())
+        return ProgramFacts(self.release, up, served, self.configured, self._offline())
 
     def _offline(self) -> str:
         return "" if self._cloud.reachable else "unreachable"
@@ -287,7 +288,7 @@ class SystemdServer:
 
 @dataclass
 class Reached:
-    """machine-server as one process of the agent reaches it. Implements Program."""
+    """machine-server as one process of the agent reaches it. Implements UpdatedProgram."""
 
     server: SystemdServer
     life: Life
@@ -300,7 +301,7 @@ class Reached:
         self.life.act()
         await self.server.start(sha256)
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> ProgramFacts:
         return await self.server.facts()
 
     async def change(self) -> None:
@@ -312,11 +313,11 @@ class Reached:
 
 @dataclass
 class _Permission:
-    """What the device permits at the moment. Implements Permission."""
+    """What the device permits at the moment. Implements RestartPermission."""
 
     device: Device
 
-    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> MaintenanceVerdict:
         return await self.device.permission.may_restart(program, waiting_since, requested)
 
     def change(self) -> Callable[[], Awaitable[None]]:
@@ -340,18 +341,18 @@ class Device:
         self.faults, self.disk_full, self.crashes = faults, disk_full, crashes
         self.occurred: Counter[str] = Counter()  # faults by name
         self.life = Life(self.after_step)
-        self.step: Step | None = None  # of the record that was stored last
+        self.step: UpdateStep | None = None  # of the record that was stored last
         self._stored = trio.Event()
         self.filled = self.freed = False  # by a release, and by the agent after that
         self.server = SystemdServer(self.layout, self.cloud, self._full)
-        self.permission: Permission = Open()
+        self.permission: RestartPermission = Open()
         self.hooks = OwnersHooks()
-        self.wanted: dict[str, Offer] = {}
+        self.wanted: dict[str, ReleaseOffer] = {}
         self.drivers: dict[str, Driver] = {}
         self.agents: list[str] = []  # releases of the agent that were started
         self.wall_offset = 0.0
         self.offered_every = 600.0  # seconds
-        self.cuts: dict[Step | None, float] = {}  # further probabilities of a power loss once a step was stored
+        self.cuts: dict[UpdateStep | None, float] = {}  # further probabilities of a power loss once a step was stored
         self.clock_is_lost = False  # with the power, sometimes: it has no battery
         self.invariants = Invariants(self)
         self.server.ended = partial(self.invariants.ran, SERVER)
@@ -366,12 +367,12 @@ class Device:
         file.unlink()
         folder = self.layout.release(program, release.sha256)
         (folder / disk.DESCRIPTION).write_bytes(msgspec.json.encode(release))
-        store.save(self.layout.record(program), Record(program, Slots(release, factory=release)))
+        store.save(self.layout.record(program), UpdateRecord(program, ReleaseSlots(release, factory=release)))
         os.symlink(release.sha256, self.layout.releases(program) / "factory")
         links.point(self.layout, program, run=release.sha256, back=None, trial=False)
         return release
 
-    def record(self, program: str) -> Record:
+    def record(self, program: str) -> UpdateRecord:
         """Return what is stored."""
         record = store.load(self.layout.record(program)).record
         assert record is not None
@@ -379,7 +380,7 @@ class Device:
 
     def offer(self, program: str, release: Release, *, explicit: bool = False) -> None:
         """Let the cloud want a release."""
-        self.wanted[program] = Offer(release, explicit)
+        self.wanted[program] = ReleaseOffer(release, explicit)
 
     # ---- the service manager of the agent
 
@@ -424,7 +425,7 @@ class Device:
                 with life.scope:
                     async with trio.open_nursery() as nursery:
                         own = OwnProgram(sha256, self._offline, life.end)
-                        programs: dict[str, Program] = {SERVER: Reached(self.server, life), AGENT: own}
+                        programs: dict[str, UpdatedProgram] = {SERVER: Reached(self.server, life), AGENT: own}
                         for name in PROGRAMS:
                             driver = self.drivers[name] = self._driver(name, programs[name], life)
                             await nursery.start(driver.run)
@@ -451,7 +452,7 @@ class Device:
         else:
             life.kill()
 
-    def _driver(self, name: str, program: Program, life: Life) -> Driver:
+    def _driver(self, name: str, program: UpdatedProgram, life: Life) -> Driver:
         async def blocking(function: Callable[[], Any]) -> Any:
             return await self._blocking(function, life)
 
@@ -471,7 +472,7 @@ class Device:
                 with suppress(MachineError):
                     await driver.offer(offer)
                     # A person asks once; the cloud repeats what it wants.
-                    self.wanted[name] = Offer(offer.release)
+                    self.wanted[name] = ReleaseOffer(offer.release)
             await trio.sleep(self.offered_every)
 
     async def _blocking(self, function: Callable[[], Any], life: Life | None = None) -> Any:
@@ -482,7 +483,7 @@ class Device:
         if isinstance(function, partial) and self._is_refused(function):
             self.occurred["disk is full"] += 1
             raise OSError(errno.ENOSPC, "No space left on device")
-        saved: Record | None = None
+        saved: UpdateRecord | None = None
         if isinstance(function, partial) and function.func is store.save:
             saved = function.args[1]
             self.invariants.stored(self.drivers[saved.program].record, saved)
@@ -501,7 +502,7 @@ class Device:
     def _call(self, function: Callable[[], Any]) -> Any:
         return function()
 
-    async def reached(self, step: Step) -> None:
+    async def reached(self, step: UpdateStep) -> None:
         """Wait until an update of any program has reached a step, in any process of the agent."""
         while self.step is not step:
             await self._stored.wait()

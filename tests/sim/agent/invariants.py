@@ -15,7 +15,7 @@ import trio
 
 from agent.actions import disk
 from agent.layout import PROGRAMS
-from agent.update.record import InvalidRecord, Progress, Record, Step, decode
+from agent.update.record import InvalidRecord, UpdateProgress, UpdateRecord, UpdateStep, decode
 from schema.errors import MachineError
 
 if TYPE_CHECKING:
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3600.0
 STAY_UP: Final = 600.0  # seconds
-LIMITS: Final = {Step.WAIT: 7 * 24 * HOUR, Step.DOWNLOAD: 6 * HOUR}
+LIMITS: Final = {UpdateStep.WAIT: 7 * 24 * HOUR, UpdateStep.DOWNLOAD: 6 * HOUR}
 """Seconds of one attempt of a step; of the other steps, half an hour."""
 SLACK: Final = HOUR
 """Seconds for hooks, for errors of the disk, and for an agent on trial that hangs until it is replaced."""
 
-_BEGINS: Final = frozenset({None, Step.RESOLVE})
+_BEGINS: Final = frozenset({None, UpdateStep.RESOLVE})
 """Steps in which links of an update that is over may still be on trial."""
-_PREPARES: Final = frozenset({None, Step.RESOLVE, Step.DOWNLOAD, Step.VERIFY, Step.STAGE, Step.WAIT})
-_RETURNS: Final = frozenset({Step.ROLL_BACK, Step.RECOVER})
+_PREPARES: Final = frozenset(
+    {None, UpdateStep.RESOLVE, UpdateStep.DOWNLOAD, UpdateStep.VERIFY, UpdateStep.STAGE, UpdateStep.WAIT}
+)
+_RETURNS: Final = frozenset({UpdateStep.ROLL_BACK, UpdateStep.RECOVER})
 
 
 class Run(NamedTuple):
@@ -77,9 +79,9 @@ class Invariants:
         self._trials: dict[str, float] = {}  # when the trial began, by program
         self._pauses: dict[str, float] = {}  # when the pause began, by program
         self._saved: dict[str, trio.Event] = {program: trio.Event() for program in PROGRAMS}
-        self._progress: dict[str, Progress | None] = {}
+        self._progress: dict[str, UpdateProgress | None] = {}
         self._verified: dict[str, tuple[int, ...]] = {}  # files whose content was compared, by hash
-        self._records: dict[str, tuple[tuple[int, ...], Record]] = {}  # what was read last, and from which file
+        self._records: dict[str, tuple[tuple[int, ...], UpdateRecord]] = {}  # what was read last, and from which file
 
     def damage(self, program: str) -> None:
         """Accept that the record of a program cannot be used: the disk is broken."""
@@ -108,7 +110,7 @@ class Invariants:
             self._check_files(program, record)
             self._check_launch(program, record)
 
-    def _record(self, program: str) -> Record:
+    def _record(self, program: str) -> UpdateRecord:
         path = self._layout.record(program)
         key = _identity(path)
         if (cached := self._records.get(program)) is None or cached[0] != key:
@@ -121,7 +123,7 @@ class Invariants:
         except MachineError:
             assert disk.rebuild(self._layout, program, 0.0) is not None, f"the record of {program} is lost for good"
 
-    def _check_files(self, program: str, record: Record) -> None:
+    def _check_files(self, program: str, record: UpdateRecord) -> None:
         slots = record.slots
         for name, release in (("current", slots.current), ("previous", slots.previous), ("factory", slots.factory)):
             if release is not None and not (name == "previous" and program in self.copied):
@@ -143,7 +145,7 @@ class Invariants:
                 assert file.read_bytes() == genuine, "a file that was not verified is linked"
                 self._verified[sha256] = key
 
-    def _check_launch(self, program: str, record: Record) -> None:
+    def _check_launch(self, program: str, record: UpdateRecord) -> None:
         """Check that the launcher would start the current release now, or one on trial whose start is counted."""
         candidate = self.candidate(program)
         assert candidate is not None, f"the launcher has no release of {program}"
@@ -165,7 +167,7 @@ class Invariants:
         else:
             allowed = sha256 == slots.current.sha256 or (sha256 == target and starts is not None)
             assert allowed, f"{program} would start {sha256[:12]} during {step}: starts {starts}"
-        if step is Step.TRIAL:
+        if step is UpdateStep.TRIAL:
             run = Path(os.readlink(self._link(program, "run"))).name
             assert (run, starts is not None) == (target, True), f"a release of {program} is tried, but not linked"
             if progress.offline_before:
@@ -194,7 +196,7 @@ class Invariants:
 
     # ---- whenever a record is stored
 
-    def stored(self, before: Record | None, after: Record) -> None:
+    def stored(self, before: UpdateRecord | None, after: UpdateRecord) -> None:
         """Check what a record that is stored now says about what has happened since the one `before`."""
         program, now = after.program, trio.current_time()
         old, new = before.progress if before is not None else None, after.progress
@@ -205,9 +207,9 @@ class Invariants:
             self.copied.discard(program)
         for release in (after.slots.factory, after.slots.previous) if not self.confirmed else ():
             self.confirmed[release.sha256 if release is not None else ""] += 1
-        if new is not None and new.step is Step.TRIAL and (old is None or old.step is not Step.TRIAL):
+        if new is not None and new.step is UpdateStep.TRIAL and (old is None or old.step is not UpdateStep.TRIAL):
             self._trials[program] = now
-        if old is not None and old.step is Step.TRIAL and after.slots.current == old.target:
+        if old is not None and old.step is UpdateStep.TRIAL and after.slots.current == old.target:
             self._check_confirmation(program, old)
         if old is not None and new is not None and old.pausing and (old.target, old.step) == (new.target, new.step):
             waited = now - self._pauses.get(program, now)
@@ -218,7 +220,7 @@ class Invariants:
         saved, self._saved[program] = self._saved[program], trio.Event()
         saved.set()
 
-    def _check_confirmation(self, program: str, trial: Progress) -> None:
+    def _check_confirmation(self, program: str, trial: UpdateProgress) -> None:
         """Check that a release that is confirmed has run long enough, served, and reached the cloud."""
         sha256 = trial.target.sha256
         self.confirmed[sha256] += 1
@@ -251,7 +253,7 @@ class Invariants:
             self._check_rest(program)
             await saved.wait()
 
-    def _longest(self, progress: Progress | None) -> float:
+    def _longest(self, progress: UpdateProgress | None) -> float:
         if progress is None:
             return SLACK
         if progress.pausing:

@@ -15,13 +15,13 @@ from typing import Any
 import trio
 
 from agent.actions.driver import ASK_AGAIN
-from agent.actions.permission import Maintenance
-from agent.hooks.moments import LIMITS, Change, Moment
+from agent.actions.permission import AgentMaintenance
+from agent.hooks.moments import LIMITS, HookedChange, HookMoment
 from agent.layout import PROGRAMS, SERVER
-from agent.leases.files import Files
+from agent.leases.files import LeaseFiles
 from agent.leases.leases import Leases
 from agent.update import store
-from agent.update.record import Progress, Record, Step
+from agent.update.record import UpdateProgress, UpdateRecord, UpdateStep
 from agent.update.steps import is_held
 from schema.agent.records import AdvancedSettings, MaintenanceWindow
 from tests.sim.agent.device import Device, Life, PowerLoss
@@ -29,7 +29,7 @@ from tests.sim.agent.device import Device, Life, PowerLoss
 MINUTE = 60.0
 HOUR = 3600.0
 DAY = 24 * HOUR
-SLACK = 2 * LIMITS[Moment.BEFORE_SWITCH] + 2 * ASK_AGAIN
+SLACK = 2 * LIMITS[HookMoment.BEFORE_SWITCH] + 2 * ASK_AGAIN
 """Seconds by which a switch may be later than the longest deferral: a hook that hangs twice, and a question."""
 
 ROUNDING = 0.001  # seconds since 1970 are no more exact
@@ -47,7 +47,7 @@ class OwnedDevice(Device):
         self.happened: Counter[str] = Counter()
         self.layout.leases.mkdir()
         self.watched = Leases(self.layout.leases, self._read, self.wall, trio.current_time)
-        self.maintenance = Maintenance(self._refuse, self.watched, self._read, self.wall)
+        self.maintenance = AgentMaintenance(self._refuse, self.watched, self._read, self.wall)
         self.permission = self.maintenance
         self.hooks.during = self._hook
         self._written: dict[str, float] = {}  # files of leases: when, by the clock of the device
@@ -101,14 +101,14 @@ class OwnedDevice(Device):
         await trio.lowlevel.checkpoint()
         self._check_deferral()
         result = function()
-        if isinstance(result, Files):
+        if isinstance(result, LeaseFiles):
             files = (file._replace(changed=self._written[file.name]) for file in result.files)
             return result._replace(files=tuple(files))
         return result
 
-    async def _hook(self, moment: Moment, change: Change) -> None:
+    async def _hook(self, moment: HookMoment, change: HookedChange) -> None:
         await trio.lowlevel.checkpoint()
-        if moment is Moment.BEFORE_SWITCH:
+        if moment is HookMoment.BEFORE_SWITCH:
             refuses = moment in self.hooks.refusals or moment in self.hooks.hangs
             self._accepted[change.program] = "" if refuses else change.version_to
             self.happened["hook refused" if refuses else "hook accepted"] += 1
@@ -131,12 +131,12 @@ class OwnedDevice(Device):
             self._check_switch(function.args[1])
         return await super()._blocking(function, life)
 
-    def _check_switch(self, record: Record) -> None:
+    def _check_switch(self, record: UpdateRecord) -> None:
         """Raise AssertionError if a switch begins that is forbidden."""
         before = self.drivers[record.program].record
         if before is None or before.progress is None or record.progress is None:
             return
-        if (before.progress.step, record.progress.step) != (Step.WAIT, Step.SWITCH):
+        if (before.progress.step, record.progress.step) != (UpdateStep.WAIT, UpdateStep.SWITCH):
             return
         program, target = record.program, record.progress.target
         if self._is_overdue(program, before.progress):
@@ -161,7 +161,7 @@ class OwnedDevice(Device):
             reasons.append(self.reason)
         return reasons
 
-    def _is_overdue(self, program: str, progress: Progress, slack: float = 0.0) -> bool:
+    def _is_overdue(self, program: str, progress: UpdateProgress, slack: float = 0.0) -> bool:
         waited = self.drivers[program]._clock.now() - progress.began
         return self.deferral > 0 and waited >= self.deferral + slack
 
@@ -174,6 +174,6 @@ class OwnedDevice(Device):
             if driver is None or driver.record is None or (progress := driver.record.progress) is None:
                 continue
             now = driver._clock.now()
-            if progress.step is Step.WAIT and now - progress.since > SLACK and not is_held(driver.record, now):
+            if progress.step is UpdateStep.WAIT and now - progress.since > SLACK and not is_held(driver.record, now):
                 assert not self._is_overdue(program, progress, SLACK), "the longest deferral was exceeded"
                 self.happened["waited"] += 1

@@ -14,7 +14,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agent.hooks.moments import Moment
+from agent.hooks.moments import HookMoment
 from agent.layout import PROGRAMS
 from agent.leases.lease import LONGEST
 from schema.errors import MachineError
@@ -70,7 +70,9 @@ async def hooks(device: OwnedDevice, rng: random.Random) -> None:
     """Let hooks refuse or hang for some hours."""
     while True:
         await trio.sleep(rng.expovariate(1 / (12 * HOUR)))
-        moment = rng.choice((Moment.BEFORE_UPDATE, Moment.BEFORE_SWITCH, Moment.BEFORE_SWITCH, Moment.BEFORE_ROLLBACK))
+        moment = rng.choice(
+            (HookMoment.BEFORE_UPDATE, HookMoment.BEFORE_SWITCH, HookMoment.BEFORE_SWITCH, HookMoment.BEFORE_ROLLBACK)
+        )
         if rng.random() < 0.5:
             device.hooks.refusals[moment] = "exit code 3"
         else:

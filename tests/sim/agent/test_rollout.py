@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from agent.layout import AGENT, SERVER
-from agent.update.record import Release, Result
+from agent.update.record import Release, UpdateResult
 from agent.update.steps import release_to_start
 from cloud.domain.releases import decision
 from cloud.domain.releases.decision import Facts, Rollout, State
@@ -57,10 +57,10 @@ class Organization:
         assert target is not None
         return self._releases[target.digest]
 
-    def report(self, part: str, version: str, result: Result) -> None:
+    def report(self, part: str, version: str, result: UpdateResult) -> None:
         """Take the outcome of an update."""
         rollout = self.rollouts.get(version)
-        if rollout is None or result is not Result.ROLLED_BACK:
+        if rollout is None or result is not UpdateResult.ROLLED_BACK:
             return
         failed = self.rolled_back.setdefault(version, set())
         failed.add(part)

@@ -20,10 +20,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agent.hooks.moments import Change, Moment
+from agent.hooks.moments import HookedChange, HookMoment
 from agent.layout import AGENT, PROGRAMS, SERVER
 from agent.update import store
-from agent.update.record import Release, Result, Step
+from agent.update.record import Release, UpdateResult, UpdateStep
 from schema.errors import MachineError
 from tests.scope import some_of
 from tests.sim.agent.cloud import Behavior, sealed
@@ -85,7 +85,9 @@ async def disturb(device: Device, rng: random.Random) -> None:
         await trio.sleep(rng.expovariate(1 / (3 * DAY)))
         if rng.random() < 0.5:
             with trio.move_on_after(30 * DAY):
-                await device.reached(rng.choice((Step.DOWNLOAD, Step.VERIFY, Step.TRIAL, Step.RECOVER)))
+                await device.reached(
+                    rng.choice((UpdateStep.DOWNLOAD, UpdateStep.VERIFY, UpdateStep.TRIAL, UpdateStep.RECOVER))
+                )
                 await trio.sleep(rng.uniform(0, rng.choice((2, 600))))
         match rng.randrange(4):
             case 0:
@@ -106,7 +108,7 @@ async def disturb(device: Device, rng: random.Random) -> None:
 async def during_downloads(device: Device, rng: random.Random) -> None:
     """Damage what is downloaded, and close the maintenance window, so that updates wait and are replaced."""
     while True:
-        await device.reached(Step.DOWNLOAD)
+        await device.reached(UpdateStep.DOWNLOAD)
         device.permission = Open("the window is closed" if rng.random() < 0.3 else "")
         await trio.sleep(rng.uniform(0, 15))
         for path in device.layout.downloads.iterdir():
@@ -157,9 +159,15 @@ async def live(folder: Path, seed: int) -> Device:
     device.clock_is_lost = rng.random() < 0.5
     device.server.start_timeout = rng.choice((600.0, 1500.0))
     if device.faults:
-        device.cuts = {Step.SWITCH: 0.1, Step.TRIAL: 0.1, Step.ROLL_BACK: 0.1, Step.RECOVER: 0.1, None: 0.1}
+        device.cuts = {
+            UpdateStep.SWITCH: 0.1,
+            UpdateStep.TRIAL: 0.1,
+            UpdateStep.ROLL_BACK: 0.1,
+            UpdateStep.RECOVER: 0.1,
+            None: 0.1,
+        }
 
-    async def during(moment: Moment, change: Change) -> None:
+    async def during(moment: HookMoment, change: HookedChange) -> None:
         """Let machine-server crash while a hook of its owner runs."""
         if rng.random() < 0.2:
             device.occurred["machine-server crashes before an update"] += 1
@@ -222,14 +230,16 @@ FAULTS = {
     "agent ends at an await": 20,
 }
 """How often each fault must occur at least on the devices of one test."""
-OUTCOMES = {(program, result): 3 for program in PROGRAMS for result in Result if result is not Result.SUPERSEDED}
+OUTCOMES = {
+    (program, result): 3 for program in PROGRAMS for result in UpdateResult if result is not UpdateResult.SUPERSEDED
+}
 """How often an update of each program must end in each way."""
 
 
 @pytest.mark.parametrize("first", some_of(1, range(0, AGENTS, LOOP), 15))
 async def test_a_year(first: int, tmp_path: Path, autojump_clock: MockClock) -> None:
     occurred: Counter[str] = Counter()
-    outcomes: Counter[tuple[str, Result]] = Counter()
+    outcomes: Counter[tuple[str, UpdateResult]] = Counter()
     trio.lowlevel.add_instrument(Steps())
     for seed in range(first, first + LOOP):
         reproducible(seed)

@@ -12,15 +12,35 @@ from random import Random
 from msgspec.structs import replace
 
 from netmgr.model.events import JoinFailed, JoinFailure, Left
-from netmgr.model.facts import OWN, AccessPoint, Address, Association, Facts, Link, Radio, Route
+from netmgr.model.facts import (
+    OWN,
+    AccessPoint,
+    Association,
+    InterfaceAddress,
+    KernelRoute,
+    NetworkFacts,
+    NetworkLink,
+    WifiRadio,
+)
 from netmgr.model.network import Network, Personal
-from netmgr.model.settings import Hotspot, Settings
-from netmgr.provisioning.records import Entered, Event, Forced, Interacted, Leave, Outcome, State, World, kept, restored
+from netmgr.model.settings import Hotspot, NetworkSettings
+from netmgr.provisioning.records import (
+    Entered,
+    EnteringFinished,
+    Event,
+    Forced,
+    Interacted,
+    ProvisioningOutcome,
+    ProvisioningState,
+    ProvisioningWorld,
+    kept,
+    restored,
+)
 from netmgr.provisioning.step import step
 
 DAY = 86_400.0
 SCAN = {True: 240.0, False: 30.0}  # seconds between scans, online and offline
-ROUTE = Route(destination=IPv4Network("0.0.0.0/0"), gateway=None, interface="wlan0", metric=600, protocol=77)
+ROUTE = KernelRoute(destination=IPv4Network("0.0.0.0/0"), gateway=None, interface="wlan0", metric=600, protocol=77)
 
 
 @dataclass
@@ -42,14 +62,14 @@ class Life:
     """A device in its neighborhood, from its first start to `until`."""
 
     random: Random
-    settings: Settings
+    settings: NetworkSettings
     both: bool
     until: float
     routers: dict[str, Router] = field(default_factory=dict)
     configured: bool = True
     now: float = 0.0
-    state: State = field(default_factory=State)
-    outcome: Outcome | None = None
+    state: ProvisioningState = field(default_factory=ProvisioningState)
+    outcome: ProvisioningOutcome | None = None
     joined: str = ""
     had: bool = False
     """It is joined with an address."""
@@ -129,19 +149,19 @@ class Life:
             self.step(None)
         self.after(SCAN[self.joined != ""], self.scan)
 
-    def facts(self) -> Facts:
-        address = (Address(IPv4Interface("192.168.1.5/24")),) if self.had else ()
+    def facts(self) -> NetworkFacts:
+        address = (InterfaceAddress(IPv4Interface("192.168.1.5/24")),) if self.had else ()
         router = self.routers.get(self.joined)
         joined = self.joined != ""
-        return Facts(
+        return NetworkFacts(
             now=self.now,
             links=(
-                Link(
+                NetworkLink(
                     index=3, name="wlan0", kind="wifi", up=True, carrier=joined, mac="", radio=0, manager=OWN,
                     addresses=address,
                 ),
             ),
-            radios=(Radio(number=0, hotspot=True, both=self.both),),
+            radios=(WifiRadio(number=0, hotspot=True, both=self.both),),
             routes=(ROUTE,) if self.had else (),
             access_points=tuple(
                 AccessPoint(ssid=label.encode(), bssid="", frequency=2412, signal=signal, cipher="wpa2", seen=seen)
@@ -156,7 +176,7 @@ class Life:
 
     def step(self, event: Event | None) -> None:
         """Make a step and act on its decision."""
-        world = World(settings=self.settings, facts=self.facts(), configured=self.configured)
+        world = ProvisioningWorld(settings=self.settings, facts=self.facts(), configured=self.configured)
         before = self.outcome
         self.outcome = step(self.state, world, event, self.now)
         self.state = self.outcome.state
@@ -238,16 +258,16 @@ class Life:
 
     def leave(self) -> None:
         self.interactions.append(self.now)
-        self.step(Leave())
+        self.step(EnteringFinished())
 
     def force(self) -> None:
         self.interactions.append(self.now)
         self.step(Forced())
 
 
-def settings_of(random: Random, labels: list[str]) -> Settings:
+def settings_of(random: Random, labels: list[str]) -> NetworkSettings:
     """Return random settings with these networks."""
-    return Settings(
+    return NetworkSettings(
         networks=tuple(
             Network(
                 label=label, kind="wifi", source="cloud", ssid=label.encode(),

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agent import app as module
-from agent.app import AgentApp, Options
+from agent.app import AgentApp, AgentOptions
 from agent.parts import RESTART, START_TIMEOUT, STOP_TIMEOUT, PartStates, at_once, part
 from nursery_graph import Graph, Node, Overdue, Restart
 from schema.errors import ErrorKind, MachineError
@@ -205,7 +205,7 @@ class World:
     """The program without credentials, and with a part that is added."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        options = Options(folder / "machine.json", folder / "defaults.json", dev_mode=True, root=folder / "opt")
+        options = AgentOptions(folder / "machine.json", folder / "defaults.json", dev_mode=True, root=folder / "opt")
         for path in (options.layout.state, options.layout.run):
             path.mkdir(parents=True)
         self.on_trial = False

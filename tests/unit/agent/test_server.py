@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 import agent.server as module
-from agent.control.report import ProgramReport, Waiting
+from agent.control.report import ProgramReport, WaitReport
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.parts import part
@@ -34,7 +34,7 @@ from agent.supervise.probe import RestartStatus, _status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.watchdog import Watchdog
 from agent.update import store
-from agent.update.record import Record, Release, Slots
+from agent.update.record import Release, ReleaseSlots, UpdateRecord
 from nursery_graph import Graph
 from support.systemd import ServiceManager
 from support.worker import Worker
@@ -60,13 +60,13 @@ class Records:
         task_status.started()
         await trio.sleep_forever()
 
-    def record(self, name: str) -> Record | None:
+    def record(self, name: str) -> UpdateRecord | None:
         return store.load(self._layout.record(name)).record
 
     async def first_update(self, name: str) -> None:
         await self.installed.wait()
 
-    def waiting(self, name: str) -> tuple[Waiting, ...]:
+    def waiting(self, name: str) -> tuple[WaitReport, ...]:
         return ()
 
     def kept(self, name: str) -> str:
@@ -80,7 +80,7 @@ class World:
         self.layout = Layout(folder / "opt", folder / "run")
         self.layout.state.mkdir(parents=True)
         if installed:
-            store.save(self.layout.record(SERVER), Record(SERVER, Slots(RELEASE)))
+            store.save(self.layout.record(SERVER), UpdateRecord(SERVER, ReleaseSlots(RELEASE)))
         self.process = Machine()
         self.updates = Records(self.layout)
         self.asked = trio.Event()

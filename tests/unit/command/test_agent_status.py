@@ -3,8 +3,16 @@
 import msgspec
 import pytest
 
-from agent.control.report import Exit, PartReport, Problem, ProgramReport, Report, SystemReport, Waiting
-from agent.update.record import Outcome, Quarantined, Result
+from agent.control.report import (
+    AgentReport,
+    ExitReport,
+    PartReport,
+    ProblemReport,
+    ProgramReport,
+    SystemReport,
+    WaitReport,
+)
+from agent.update.record import QuarantinedRelease, UpdateOutcome, UpdateResult
 from command.agent.show import status_lines
 
 NOW = 1_800_000_000.0
@@ -12,7 +20,7 @@ AGENT = ProgramReport(version="1.0.0", running=True, since=NOW - 60, serving=Tru
 
 
 def lines(server: ProgramReport, **fields: object) -> list[str]:
-    report = Report(time=NOW, agent=AGENT, server=server, **fields)  # type: ignore[arg-type]
+    report = AgentReport(time=NOW, agent=AGENT, server=server, **fields)  # type: ignore[arg-type]
     head, *rest = status_lines(msgspec.to_builtins(report))
     assert head.startswith("machine-agent 1.0.0: serves, started ")
     return rest
@@ -36,8 +44,8 @@ def test_a_program(server: ProgramReport, line: str) -> None:
 def test_a_restart_that_waits() -> None:
     server = ProgramReport(
         version="1.0.0",
-        restart=Waiting("its environment variables have changed", NOW - 7200),
-        restart_waiting_for=(Waiting("held by flash until 12:00", NOW - 3600),),
+        restart=WaitReport("its environment variables have changed", NOW - 7200),
+        restart_waiting_for=(WaitReport("held by flash until 12:00", NOW - 3600),),
     )
     assert lines(server)[1:] == [
         "  restart waits for maintenance since 2 h: its environment variables have changed",
@@ -55,7 +63,7 @@ def test_an_update_that_waits() -> None:
         step="wait",
         step_since=NOW - 3600,
         deadline=NOW + 3600,
-        waiting_for=(Waiting("the maintenance sensor denies it", NOW - 60),),
+        waiting_for=(WaitReport("the maintenance sensor denies it", NOW - 60),),
     )
     text = "\n".join(lines(server))
     assert "update to 1.1.0: ready, waiting for maintenance" in text
@@ -82,9 +90,11 @@ def test_an_update_on_trial_names_what_it_waits_for() -> None:
 def test_the_last_outcome_the_quarantine_and_the_last_crash() -> None:
     server = ProgramReport(
         version="1.0.0",
-        history=(Outcome("1.0.0", "1.1.0", "1" * 64, Result.ROLLED_BACK, "it was started 3 times", NOW - 9, NOW),),
-        quarantine=(Quarantined("1" * 64, "1.1.0", "it was started 3 times", NOW),),
-        exits=(Exit(NOW - 60, "killed by signal 9", 5.0),),
+        history=(
+            UpdateOutcome("1.0.0", "1.1.0", "1" * 64, UpdateResult.ROLLED_BACK, "it was started 3 times", NOW - 9, NOW),
+        ),
+        quarantine=(QuarantinedRelease("1" * 64, "1.1.0", "it was started 3 times", NOW),),
+        exits=(ExitReport(NOW - 60, "killed by signal 9", 5.0),),
         hold_until=NOW + 60,
     )
     text = "\n".join(lines(server))
@@ -100,7 +110,7 @@ def test_files_outside_of_the_folder_of_the_agent_are_listed() -> None:
 
 
 def test_upgrades_of_packages() -> None:
-    waiting = Waiting("an upgrade of packages: the door is open", NOW - 60)
+    waiting = WaitReport("an upgrade of packages: the door is open", NOW - 60)
     rest = lines(ProgramReport(), system=SystemReport(upgraded=NOW, outcome="2 packages upgraded", waiting=waiting))
     assert rest[1].startswith("waits for maintenance since ")
     assert rest[1].endswith(": an upgrade of packages: the door is open")
@@ -108,7 +118,7 @@ def test_upgrades_of_packages() -> None:
 
 
 def test_problems_have_their_remedies_and_control_characters_are_removed() -> None:
-    problem = Problem("agent.debug", "is \x1b[31mwrong", "write true or false")
+    problem = ProblemReport("agent.debug", "is \x1b[31mwrong", "write true or false")
     rest = lines(ProgramReport(), problems=(problem,), offline="unreachable", disabled=True)
     assert rest[1:3] == [
         "machine-server is switched off by the setting disable_viam_server",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.actions import catalog
-from agent.actions.catalog import Releases
+from agent.actions.catalog import ReleaseCatalog
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.web import Web
@@ -39,7 +39,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def releases_of(folder: Path, repository: Repository) -> AsyncIterator[tuple[Releases, Server]]:
+async def releases_of(folder: Path, repository: Repository) -> AsyncIterator[tuple[ReleaseCatalog, Server]]:
     async def sign_in() -> Headers:
         return [("authorization", "Bearer token")]
 
@@ -47,7 +47,7 @@ async def releases_of(folder: Path, repository: Repository) -> AsyncIterator[tup
     worker = Worker("test")
     async with server.opened(), worker.opened():
         web = Web(CloudAddress(server.url, "part", "part", "robot-secret", "secret"), worker, sign_in=sign_in)
-        yield Releases(Trust(folder / "tuf", worker), Transport(web, "part"), web, worker, folder), server
+        yield ReleaseCatalog(Trust(folder / "tuf", worker), Transport(web, "part"), web, worker, folder), server
 
 
 def release(version: str, origin: str) -> Release:

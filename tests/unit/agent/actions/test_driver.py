@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from agent.actions import disk
-from agent.actions.permission import Maintenance
+from agent.actions.permission import AgentMaintenance
 from agent.launch import links
 from agent.layout import AGENT, SERVER
 from agent.leases.leases import Leases
 from agent.update import store
-from agent.update.record import Offer, Result, Step
+from agent.update.record import ReleaseOffer, UpdateResult, UpdateStep
 from schema.agent.records import AdvancedSettings
 from schema.errors import MachineError
 from tests.sim.agent.cloud import Behavior
@@ -52,7 +52,7 @@ async def test_an_update_is_confirmed_after_ten_minutes(
         await trio.sleep(HOUR)
         record = device.record(program)
         assert (record.slots.current, record.slots.previous, record.progress) == (new, old, None)
-        assert record.history[-1].result is Result.UPDATED
+        assert record.history[-1].result is UpdateResult.UPDATED
         launch = links.read(device.layout, program)
         assert (launch.run, launch.back, launch.on_trial) == (new.sha256, old.sha256, False)
         assert list(device.layout.downloads.iterdir()) == []
@@ -135,7 +135,11 @@ async def test_a_truncated_download_is_continued_until_it_is_complete(
         await trio.sleep(HOUR)
         progress = device.record(SERVER).progress
         assert progress is not None
-        assert (progress.step, progress.pausing, progress.error) == (Step.DOWNLOAD, True, "the connection was closed")
+        assert (progress.step, progress.pausing, progress.error) == (
+            UpdateStep.DOWNLOAD,
+            True,
+            "the connection was closed",
+        )
         device.cloud.published[new.sha256].content = device.cloud.published[new.sha256].genuine
         await trio.sleep(2 * HOUR)
         assert device.record(SERVER).slots.current == new
@@ -163,7 +167,7 @@ async def test_each_reason_is_shown_since_it_became_one(tmp_path: Path, autojump
     refusals = ["the arm moves"]
     async with running(tmp_path, refusing(100 * HOUR, refusals)) as device:
         driver, permission = device.drivers[SERVER], device.permission
-        assert isinstance(permission, Maintenance)
+        assert isinstance(permission, AgentMaintenance)
         device.offer(SERVER, device.cloud.publish(SERVER, "1.1.0"))
         await trio.sleep(2 * HOUR)
         await permission._leases.take("flash", 20 * HOUR)
@@ -192,7 +196,7 @@ def refusing(longest_deferral: float, refusals: Sequence[str] = ("the arm moves"
 
     def change(device: Device) -> None:
         leases = Leases(device.layout.leases, device._blocking, device.wall, trio.current_time)
-        device.permission = maintenance = Maintenance(refuse, leases, device._blocking, device.wall)
+        device.permission = maintenance = AgentMaintenance(refuse, leases, device._blocking, device.wall)
         maintenance.settings(AdvancedSettings(maintenance_longest_deferral=longest_deferral))
 
     return change
@@ -378,8 +382,8 @@ async def test_a_file_that_is_damaged_after_it_was_verified_is_downloaded_again(
 ) -> None:
     async with running(tmp_path) as device:
         new = device.cloud.publish(SERVER, "1.1.0")
-        await device.drivers[SERVER].offer(Offer(new))
-        await device.reached(Step.STAGE)
+        await device.drivers[SERVER].offer(ReleaseOffer(new))
+        await device.reached(UpdateStep.STAGE)
         (file,) = device.layout.downloads.iterdir()
         file.write_bytes(file.read_bytes()[:-10] + b"0123456789")
         await trio.sleep(HOUR)
@@ -395,7 +399,7 @@ async def test_a_clock_that_was_set_while_the_agent_did_not_run_does_not_change_
         device.cloud.reachable = False
         new = device.cloud.publish(SERVER, "1.1.0")
         driver = device.drivers[SERVER]
-        await driver.offer(Offer(new))
+        await driver.offer(ReleaseOffer(new))
         await trio.sleep(6)  # the first look-up has failed
         assert driver.record is not None
         assert driver.record.progress is not None
@@ -404,7 +408,7 @@ async def test_a_clock_that_was_set_while_the_agent_did_not_run_does_not_change_
         device.wall_offset = jump * 365 * 24 * HOUR
         device.cloud.reachable = True
         await trio.sleep(60)  # the agent starts again after 5 seconds, and the pause takes at most 11
-        assert device.step is Step.TRIAL
+        assert device.step is UpdateStep.TRIAL
 
 
 async def test_a_record_that_cannot_be_made_again_is_a_problem_and_not_a_crash(
@@ -433,11 +437,11 @@ async def test_a_trial_is_over_before_an_update_that_follows_a_roll_back(
         old = device.record(program).slots.current
         bad = device.cloud.publish(program, "1.1.0", Behavior(crashes_after=0.1))
         device.offer(program, bad)
-        await device.reached(Step.RECOVER)
+        await device.reached(UpdateStep.RECOVER)
         assert links.read(device.layout, program).on_trial
         device.permission = Open("the window is closed")
         device.offer(program, device.cloud.publish(program, "1.2.0"))
-        await device.reached(Step.WAIT)
+        await device.reached(UpdateStep.WAIT)
         launch = links.read(device.layout, program)
         assert (launch.run, launch.on_trial) == (old.sha256, False)
 
@@ -450,7 +454,7 @@ async def test_a_power_loss_after_the_confirmation_does_not_bring_back_the_older
         old = device.record(program).slots.current
         new = device.cloud.publish(program, "1.1.0")
         device.offer(program, new)
-        await device.reached(Step.TRIAL)
+        await device.reached(UpdateStep.TRIAL)
         await trio.sleep(60)
         (device.layout.launch(program) / "trial").write_text("3\n")  # it was started three times
         device.cuts = {None: 1.0}

@@ -19,15 +19,15 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from agent.actions.catalog import Releases
-from agent.actions.offers import HURRY, LONGEST_PAUSE, Offers
+from agent.actions.catalog import ReleaseCatalog
+from agent.actions.offers import HURRY, LONGEST_PAUSE, ReleaseOffers
 from agent.commands import UpdateCommands
-from agent.control.requests import Request
+from agent.control.requests import CloudRequest
 from agent.layout import AGENT, SERVER
 from agent.releases.chain import pin
 from agent.releases.trust import Trust
 from agent.update.desired import DesiredVersion
-from agent.update.record import Quarantined, Release, Step
+from agent.update.record import QuarantinedRelease, Release, UpdateStep
 from schema.errors import ConfigError, MachineError
 from support.worker import Worker
 from tests.sim.agent.cloud import PLATFORM
@@ -57,7 +57,7 @@ class Organization:
 
     device: Device
     repository: Repository
-    offers: Offers
+    offers: ReleaseOffers
     today: datetime
     good: Release
 
@@ -95,13 +95,13 @@ async def organization(folder: Path) -> AsyncIterator[Organization]:
     pin(device.layout.trust, repository.files["1.root.json"])
     repository.publish_root(now=today)
     worker = Inline("inline")
-    releases = Releases(
+    releases = ReleaseCatalog(
         Trust(device.layout.trust, worker), cast(Any, repository), cast(Any, None), worker, device.layout.downloads
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(device.run)
         await trio.sleep(1)
-        offers = Offers(
+        offers = ReleaseOffers(
             {SERVER: device.drivers[SERVER]}, releases, folder / "chosen.json", device._blocking,
             part="part", platform=PLATFORM, wall=time.time,
         )  # fmt: skip
@@ -241,7 +241,7 @@ async def test_update_now_does_not_wait_for_maintenance(known: bool, tmp_path: P
         assert this.current != new.sha256
         updates = SimpleNamespace(offers=this.offers, driver=lambda name: this.device.drivers[name])
         commands = UpdateCommands(cast(Any, updates), cast(Any, Asked(this, new)))
-        await commands.carry_out(Request("update", SERVER))
+        await commands.carry_out(CloudRequest("update", SERVER))
         await trio.sleep(HOUR)
         assert this.current == new.sha256
         later = this.build("1.2.0")  # maintenance counts again
@@ -249,7 +249,7 @@ async def test_update_now_does_not_wait_for_maintenance(known: bool, tmp_path: P
         await this.want(later)
         progress = this.device.record(SERVER).progress
         assert progress is not None
-        assert progress.step is Step.WAIT
+        assert progress.step is UpdateStep.WAIT
 
 
 async def test_update_now_is_forgotten_if_nothing_can_be_offered_for_a_day(
@@ -267,7 +267,7 @@ async def test_update_now_is_forgotten_if_nothing_can_be_offered_for_a_day(
         await trio.sleep(3 * HOUR)
         progress = this.device.record(SERVER).progress
         assert progress is not None
-        assert progress.step is Step.WAIT
+        assert progress.step is UpdateStep.WAIT
 
 
 async def test_requests_that_cannot_be_carried_out_are_logged(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -278,8 +278,8 @@ async def test_requests_that_cannot_be_carried_out_are_logged(tmp_path: Path, au
 
         commands = UpdateCommands(cast(Any, SimpleNamespace(driver=refuse)), cast(Any, Asked(this, this.good)))
         with capture_logs() as log:
-            await commands.carry_out(Request("update", "machine-agent"))
-            await commands.carry_out(Request("dance", ""))
+            await commands.carry_out(CloudRequest("update", "machine-agent"))
+            await commands.carry_out(CloudRequest("dance", ""))
         assert [entry["log_level"] for entry in log] == ["error", "warning"]
 
 
@@ -321,11 +321,11 @@ async def test_a_file_that_cannot_be_identified_is_fetched_less_and_less_often(
 ) -> None:
     times: list[float] = []
 
-    async def refuse(releases: Releases, url: str) -> object:
+    async def refuse(releases: ReleaseCatalog, url: str) -> object:
         times.append(trio.current_time())
         raise MachineError(f"{url} has more than 256 MiB")
 
-    monkeypatch.setattr(Releases, "identify", refuse)
+    monkeypatch.setattr(ReleaseCatalog, "identify", refuse)
     async with organization(tmp_path) as this:
         this.sign()
         await this.offers.choose(SERVER, "https://files.test/large")
@@ -357,7 +357,7 @@ async def test_the_reason_for_which_nothing_is_offered_is_kept_and_logged(
         bad = this.build("1.1.0")
         this.sign(bad)
         record = this.device.record(SERVER)
-        entry = Quarantined(bad.sha256, bad.version, "it did not serve", 1.0)
+        entry = QuarantinedRelease(bad.sha256, bad.version, "it did not serve", 1.0)
         this.device.drivers[SERVER].record = msgspec.structs.replace(record, quarantine=(entry,))
         await this.want(bad)
         assert this.offers.kept[SERVER] == "version 1.1.0 is in quarantine: it did not serve"

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from agent.actions.permission import Maintenance
+from agent.actions.permission import AgentMaintenance
 from agent.layout import AGENT, SERVER
 from agent.leases.leases import Leases
 from schema.agent.records import AdvancedSettings, MaintenanceWindow
@@ -31,7 +31,7 @@ class World:
     def __init__(self, refusal: str | None = None, folder: Path = Path("/nonexistent"), now: float = NOON) -> None:
         self.refusal, self.now, self.asked = refusal, now, 0
         self.leases = Leases(folder, run_now, lambda: self.now, lambda: self.now - NOON)
-        self.maintenance = Maintenance(self._refuse, self.leases, run_now, lambda: self.now)
+        self.maintenance = AgentMaintenance(self._refuse, self.leases, run_now, lambda: self.now)
 
     async def _refuse(self) -> str | None:
         self.asked += 1

@@ -10,14 +10,14 @@ from typing import Any
 
 import trio
 
-from agent.actions.permission import Maintenance, Refusal
+from agent.actions.permission import AgentMaintenance, Refusal
 from agent.configure.system_parts import JournalLimits, UnattendedUpgrades
 from agent.layout import Layout
 from agent.leases.leases import Leases
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import LIMIT, Done
-from agent.system.store import Store
+from agent.system.store import SystemStore
 from schema.agent.records import SystemConfiguration
 from support.worker import Worker
 from telemetry.logs.outbox_sink import OutboxSink
@@ -54,7 +54,7 @@ class System:
         self.updated_policy = ""  # what the policy becomes by an update
         self.release = parse_os_release(samples.DEBIAN_12)
         self.failing: dict[str, Done] = {}  # answers by the beginning of the command
-        self.store = Store(self.layout, InlineWorker().run, root)
+        self.store = SystemStore(self.layout, InlineWorker().run, root)
 
     async def run(self, command: Sequence[str], *, limit: float = LIMIT) -> Done:
         await trio.lowlevel.checkpoint()
@@ -94,7 +94,7 @@ class System:
 
     async def restarted(self) -> None:
         """Forget what is in memory, as after a restart of the agent."""
-        self.store = Store(self.layout, InlineWorker().run, self.root)
+        self.store = SystemStore(self.layout, InlineWorker().run, self.root)
         await self.store.load()
 
     @property
@@ -123,8 +123,8 @@ class System:
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.name != "system.json"}
 
 
-def maintenance(refusal: Refusal, folder: Path, wall: Callable[[], float] = time.time) -> Maintenance:
-    return Maintenance(refusal, Leases(folder / "leases", InlineWorker().run), InlineWorker().run, wall)
+def maintenance(refusal: Refusal, folder: Path, wall: Callable[[], float] = time.time) -> AgentMaintenance:
+    return AgentMaintenance(refusal, Leases(folder / "leases", InlineWorker().run), InlineWorker().run, wall)
 
 
 async def uploads_nothing(sink: OutboxSink) -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from agent.configure.managed import ASK_AGAIN, ManagedUpgrades
-from agent.control.report import Waiting
+from agent.control.report import WaitReport
 from agent.system import upgrades
 from agent.system.os_release import parse_os_release
 from agent.system.programs import Done
@@ -93,7 +93,7 @@ async def test_an_upgrade_waits_for_maintenance(world: World) -> None:
     assert await world.part.apply(ALL) == ASK_AGAIN
     assert world.system.taken() == []
     assert world.part.waiting is not None
-    assert world.part.waiting == Waiting("an upgrade of packages: the door is open", began)
+    assert world.part.waiting == WaitReport("an upgrade of packages: the door is open", began)
     world.refusal = None
     await world.part.apply(ALL)
     assert world.system.taken() == UPGRADE

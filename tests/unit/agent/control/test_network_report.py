@@ -9,8 +9,8 @@ from agent.control.report import (
     MAX_BYTES,
     MAX_INTERFACES,
     MAX_UNUSED,
+    AgentReport,
     ProgramReport,
-    Report,
     encode,
     essence,
     network_report,
@@ -33,12 +33,12 @@ def test_a_report_of_many_networks_is_bounded() -> None:
     assert len(network.interfaces) == MAX_INTERFACES
     assert len(network.interfaces[0].addresses) == MAX_ADDRESSES
     assert len(network.interfaces[0].unused) == len(network.unused) == MAX_UNUSED
-    assert len(encode(Report(1.0, ProgramReport(), ProgramReport(), network=network))) <= MAX_BYTES
+    assert len(encode(AgentReport(1.0, ProgramReport(), ProgramReport(), network=network))) <= MAX_BYTES
 
 
 def test_reports_are_compared_without_the_next_step() -> None:
     network = network_report("online", {**EXPLANATION, "interfaces": [], "not_used": []}, {})
-    report = Report(1.0, ProgramReport(), ProgramReport(), network=network)
+    report = AgentReport(1.0, ProgramReport(), ProgramReport(), network=network)
     later = msgspec.structs.replace(
         report, time=61.0, network=msgspec.structs.replace(network, next_step="The next attempt is in 2 minutes.")
     )

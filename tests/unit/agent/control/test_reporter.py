@@ -13,9 +13,9 @@ import trio
 from structlog.testing import capture_logs
 
 from agent.control import reporter as module
-from agent.control.report import MAX_BYTES, Problem, ProgramReport, Report, Waiting
+from agent.control.report import MAX_BYTES, AgentReport, ProblemReport, ProgramReport, WaitReport
 from agent.control.reporter import GATHER, MAX_DELAY, PERIOD, REFUSED, SHORTEST, Reporter
-from agent.update.record import Outcome, Result
+from agent.update.record import UpdateOutcome, UpdateResult
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from uplink.dial import CloudAddress
@@ -30,23 +30,23 @@ class World:
     def __init__(self, *errors: MachineError) -> None:
         self.errors = list(errors)
         self.silent = False  # the cloud does not answer
-        self.sent: list[tuple[float, str, Report]] = []
+        self.sent: list[tuple[float, str, AgentReport]] = []
         self.version = "1.0.0"
         self.key: str | None = None
-        self.report = Report(0.0, ProgramReport(), ProgramReport())
+        self.report = AgentReport(0.0, ProgramReport(), ProgramReport())
         self.changed = trio.Event()
         self.address = CloudAddress("https://cloud.example", "p1", "p1", "robot-secret", "secret")
         self.keys: list[str] = []
         self.reporter = Reporter(self.address, self._report, self.keys.append)
 
-    def _report(self) -> Report:
+    def _report(self) -> AgentReport:
         return msgspec.structs.replace(self.report, time=trio.current_time(), agent=ProgramReport(version=self.version))
 
     async def call(self, service: str, name: str, method: str, **arguments: Any) -> str | None:
         assert (service, name, method) == ("machine.cloud.v1.AgentService", "", "report_agent")
         if self.silent:
             await trio.sleep_forever()
-        report = msgspec.json.decode(arguments["report_json"], type=Report)
+        report = msgspec.json.decode(arguments["report_json"], type=AgentReport)
         self.sent.append((trio.current_time(), arguments["part_id"], report))
         if self.errors:
             raise self.errors.pop(0)
@@ -116,10 +116,10 @@ async def test_an_unchanged_report_is_sent_once_in_a_period(autojump_clock: Any)
 
 async def test_noise_of_clocks_changes_nothing(autojump_clock: Any) -> None:
     class Clocks(World):
-        def _report(self) -> Report:
+        def _report(self) -> AgentReport:
             noise = 1e-6 * (len(self.sent) + 1)
-            program = ProgramReport(running=True, since=1e9 + noise, restart=Waiting("settings", 2e9 + noise))
-            return Report(trio.current_time(), program, program)
+            program = ProgramReport(running=True, since=1e9 + noise, restart=WaitReport("settings", 2e9 + noise))
+            return AgentReport(trio.current_time(), program, program)
 
     world = Clocks()
     async with reporting(world):
@@ -131,8 +131,8 @@ async def test_a_start_at_another_time_is_a_change(autojump_clock: Any) -> None:
     class Restarting(World):
         since = 1e9
 
-        def _report(self) -> Report:
-            return Report(trio.current_time(), ProgramReport(), ProgramReport(running=True, since=self.since))
+        def _report(self) -> AgentReport:
+            return AgentReport(trio.current_time(), ProgramReport(), ProgramReport(running=True, since=self.since))
 
     world = Restarting()
     async with reporting(world):
@@ -172,8 +172,8 @@ async def test_many_changes_are_gathered_and_the_last_is_not_lost(autojump_clock
 
 async def test_an_outcome_during_an_outage_is_sent_until_it_is_accepted(autojump_clock: Any, even: None) -> None:
     world = World(*[refusing(ErrorKind.UNAVAILABLE)] * 20)
-    outcome = Outcome("1.0.0", "1.1.0", "a" * 64, Result.ROLLED_BACK, "it did not serve", 1.0, 2.0)
-    world.report = Report(0.0, ProgramReport(), ProgramReport(history=(outcome,)))
+    outcome = UpdateOutcome("1.0.0", "1.1.0", "a" * 64, UpdateResult.ROLLED_BACK, "it did not serve", 1.0, 2.0)
+    world.report = AgentReport(0.0, ProgramReport(), ProgramReport(history=(outcome,)))
     with capture_logs() as log:
         async with reporting(world):
             await trio.sleep(2 * PERIOD)
@@ -231,13 +231,13 @@ async def test_a_cloud_that_does_not_answer_is_given_up_after_a_limit(autojump_c
 
 async def test_a_report_that_cannot_be_encoded_does_not_end_the_agent(autojump_clock: Any) -> None:
     world = World()
-    many = tuple(Waiting("x" * 400, float(number)) for number in range(400))
-    world.report = Report(0.0, ProgramReport(), ProgramReport(waiting_for=many))
+    many = tuple(WaitReport("x" * 400, float(number)) for number in range(400))
+    world.report = AgentReport(0.0, ProgramReport(), ProgramReport(waiting_for=many))
     with capture_logs() as log:
         async with reporting(world):
             await trio.sleep(60)
             assert world.sent == []
-            world.report = Report(0.0, ProgramReport(), ProgramReport())
+            world.report = AgentReport(0.0, ProgramReport(), ProgramReport())
             await trio.sleep(2 * REFUSED)
     assert len(world.sent) == 1
     assert "cannot be shortened" in log[0]["reason"]
@@ -245,8 +245,8 @@ async def test_a_report_that_cannot_be_encoded_does_not_end_the_agent(autojump_c
 
 async def test_long_and_odd_texts_do_not_keep_a_report_from_being_sent(autojump_clock: Any) -> None:
     world = World()
-    problem = Problem("a" * 5000, "it is \ud800 wrong", "r" * MAX_BYTES)
-    world.report = Report(0.0, ProgramReport(), ProgramReport(target="9" * 5000), problems=(problem,))
+    problem = ProblemReport("a" * 5000, "it is \ud800 wrong", "r" * MAX_BYTES)
+    world.report = AgentReport(0.0, ProgramReport(), ProgramReport(target="9" * 5000), problems=(problem,))
     async with reporting(world):
         await trio.sleep(10)
     ((_, _, report),) = world.sent

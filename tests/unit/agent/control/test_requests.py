@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from agent.control.requests import CALL_LIMIT, MAX_DELAY, SHORTEST, UNSUPPORTED, Request, follow_requests
+from agent.control.requests import CALL_LIMIT, MAX_DELAY, SHORTEST, UNSUPPORTED, CloudRequest, follow_requests
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from uplink.dial import CloudAddress
@@ -24,7 +24,7 @@ class World:
     def __init__(self, *answers: list[dict[str, str]] | Exception) -> None:
         self.answers = list(answers)
         self.calls: list[tuple[float, list[str]]] = []
-        self.done: list[tuple[float, Request]] = []
+        self.done: list[tuple[float, CloudRequest]] = []
         self.silent = False
         self.address = CloudAddress("https://cloud.example", "p1", "p1", "robot-secret", "secret")
 
@@ -42,11 +42,11 @@ class World:
             raise answer
         return answer
 
-    async def carry_out(self, request: Request) -> None:
+    async def carry_out(self, request: CloudRequest) -> None:
         self.done.append((trio.current_time(), request))
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[CloudRequest]:
         return [request for _, request in self.done]
 
 
@@ -64,7 +64,7 @@ async def test_a_request_is_carried_out_at_once_and_confirmed_by_the_next_call(a
     world = World([UPDATE, CHECK])
     start = trio.current_time()
     await run(world, 2)
-    assert world.done == [(start, Request("update", "machine-server")), (start, Request("check", ""))]
+    assert world.done == [(start, CloudRequest("update", "machine-server")), (start, CloudRequest("check", ""))]
     assert [arrived for _, arrived in world.calls] == [[], ["1", "2"]]
 
 
@@ -72,7 +72,7 @@ async def test_a_request_that_is_sent_again_is_not_carried_out_again(autojump_cl
     lost = MachineError("lost", kind=ErrorKind.UNAVAILABLE)
     world = World([UPDATE], lost, [UPDATE], [UPDATE, CHECK])
     await run(world, 60)
-    assert world.requests == [Request("update", "machine-server"), Request("check", "")]
+    assert world.requests == [CloudRequest("update", "machine-server"), CloudRequest("check", "")]
     assert [arrived for _, arrived in world.calls[:5]] == [[], ["1"], ["1"], ["1"], ["1", "2"]]
 
 

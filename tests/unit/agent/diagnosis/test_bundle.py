@@ -11,7 +11,7 @@ import pytest
 
 from agent.diagnosis import bundle
 from agent.diagnosis.bundle import bundle_contents, write_bundle
-from agent.diagnosis.checks import Device
+from agent.diagnosis.checks import CheckedDevice
 from agent.layout import Layout
 from tests.unit.agent.diagnosis.test_checks import install
 
@@ -22,7 +22,7 @@ SECRETS = (
 
 
 @pytest.fixture
-def device(tmp_path: Path) -> Device:
+def device(tmp_path: Path) -> CheckedDevice:
     config, defaults = tmp_path / "machine.json", tmp_path / "defaults.json"
     cloud = {"app_address": "https://cloud.example", "id": "p1", "secret": SECRETS[0]}
     config.write_text(json.dumps({"cloud": {**cloud, "api_key": {"id": "k1", "key": SECRETS[1]}}}))
@@ -35,7 +35,7 @@ def device(tmp_path: Path) -> Device:
     }
     (layout.state / "settings.json").write_text(json.dumps(settings))
     (layout.state / "machine-server.env").write_text(f'HARMLESS="{SECRETS[5]}"\n')
-    return Device(layout, config, defaults, systemd=False)
+    return CheckedDevice(layout, config, defaults, systemd=False)
 
 
 def log(command: tuple[str, ...]) -> str:
@@ -45,7 +45,7 @@ def log(command: tuple[str, ...]) -> str:
     return f"{' '.join(command)}\n{lines}"
 
 
-def test_no_secret_is_in_the_archive(device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_in_the_archive(device: CheckedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "output", log)
     path = tmp_path / "bundle.tar.gz"
     status = json.dumps({"error": f"cannot sign in with {SECRETS[1]}"}).encode()
@@ -63,7 +63,9 @@ def test_no_secret_is_in_the_archive(device: Device, tmp_path: Path, monkeypatch
     assert not any("machine.json" in name for name in texts)
 
 
-def test_only_the_owner_can_read_the_archive_and_a_file_is_never_replaced(device: Device, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_archive_and_a_file_is_never_replaced(
+    device: CheckedDevice, tmp_path: Path
+) -> None:
     path = tmp_path / "bundle.tar.gz"
     write_bundle(path, iter([("a", b"b")]))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -81,14 +83,14 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_long_text_is_shortened_to_its_end(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_shortened_to_its_end(device: CheckedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "MAX_TEXT", 100)
     texts = dict(bundle_contents(device, "x" * 1000 + "end", None))
     assert texts["checks.txt"] == b"x" * 97 + b"end"
 
 
 def test_a_device_with_nothing(tmp_path: Path) -> None:
-    device = Device(
+    device = CheckedDevice(
         Layout(tmp_path / "no", tmp_path / "run"), tmp_path / "no.json", tmp_path / "no2.json", systemd=False
     )
     texts = dict(bundle_contents(device, "checks", None))
@@ -96,6 +98,6 @@ def test_a_device_with_nothing(tmp_path: Path) -> None:
     assert "state/machine-agent.json" not in texts
 
 
-def test_a_damaged_record_is_named_but_not_included(device: Device) -> None:
+def test_a_damaged_record_is_named_but_not_included(device: CheckedDevice) -> None:
     device.layout.record("machine-agent").write_bytes(b'{"secret": "' + SECRETS[4].encode())
     assert dict(bundle_contents(device, "", None))["state/machine-agent.json"] == b"the record is damaged\n"

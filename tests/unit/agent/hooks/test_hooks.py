@@ -15,12 +15,12 @@ import structlog
 import trio
 
 from agent.hooks import moments, run
-from agent.hooks.moments import LIMITS, MAX_TEXT, Answer, Change, Moment, environment
-from agent.hooks.run import MAX_LINES, WAITING, Hooks
+from agent.hooks.moments import LIMITS, MAX_TEXT, HookAnswer, HookedChange, HookMoment, environment
+from agent.hooks.run import MAX_LINES, WAITING, HookRunner
 from support.files.watched import follow_files
 
-CHANGE = Change("machine-server", "1.0.0", "1.1.0")
-MOMENT = Moment.BEFORE_SWITCH
+CHANGE = HookedChange("machine-server", "1.0.0", "1.1.0")
+MOMENT = HookMoment.BEFORE_SWITCH
 
 
 async def run_now(function: Callable[[], Any]) -> Any:
@@ -35,16 +35,16 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def write(folder: Path, moment: Moment, script: str, mode: int = 0o755) -> Path:
+def write(folder: Path, moment: HookMoment, script: str, mode: int = 0o755) -> Path:
     path = folder / moment.value
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(mode)
     return path
 
 
-async def before(folder: Path, moment: Moment = MOMENT) -> Answer:
+async def before(folder: Path, moment: HookMoment = MOMENT) -> HookAnswer:
     with trio.fail_after(30):
-        return await Hooks(folder, run_now).before(moment, CHANGE)
+        return await HookRunner(folder, run_now).before(moment, CHANGE)
 
 
 def has_ended(pid: int) -> bool:
@@ -66,27 +66,29 @@ async def appears(path: Path) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Hooks]:
+async def running(folder: Path) -> AsyncIterator[HookRunner]:
     async with trio.open_nursery() as nursery:
-        hooks = Hooks(folder, run_now)
+        hooks = HookRunner(folder, run_now)
         await nursery.start(hooks.run)
         yield hooks
         nursery.cancel_scope.cancel()
 
 
 async def test_without_a_hook_nothing_refuses(folder: Path) -> None:
-    assert await before(folder) == Answer(False)
-    assert await before(folder / "missing") == Answer(False)
+    assert await before(folder) == HookAnswer(False)
+    assert await before(folder / "missing") == HookAnswer(False)
 
 
 async def test_a_hook_that_succeeds_does_not_refuse(folder: Path) -> None:
     write(folder, MOMENT, "echo fine")
-    assert await before(folder) == Answer(True)
+    assert await before(folder) == HookAnswer(True)
 
 
 async def test_exit_code_and_last_line_are_the_reason(folder: Path) -> None:
     write(folder, MOMENT, "echo first; echo 'the arm holds\ta load' >&2; echo; exit 3")
-    assert await before(folder) == Answer(True, "the hook before-switch ended with exit code 3: the arm holds a load")
+    assert await before(folder) == HookAnswer(
+        True, "the hook before-switch ended with exit code 3: the arm holds a load"
+    )
     write(folder, MOMENT, "kill -9 $$")
     assert (await before(folder)).refusal == "the hook before-switch was ended by signal 9"
     write(folder, MOMENT, "printf 'no line feed'; exit 1")
@@ -100,7 +102,7 @@ async def test_the_environment_is_minimal_and_no_descriptor_is_open(
     with (folder / "open").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         write(folder, MOMENT, f"/usr/bin/env >{folder}/env; ls -l /proc/$$/fd >{folder}/fds; pwd >{folder}/cwd; cat")
-        assert await before(folder) == Answer(True)
+        assert await before(folder) == HookAnswer(True)
     variables = dict(line.split("=", 1) for line in (folder / "env").read_text().splitlines())
     for name in ("PWD", "_", "OLDPWD", "SHLVL"):  # of the shell
         variables.pop(name, None)
@@ -118,7 +120,7 @@ async def test_the_environment_is_minimal_and_no_descriptor_is_open(
 
 
 def test_result_and_reason_are_given_after_and_bounded() -> None:
-    variables = environment(Moment.AFTER_UPDATE, CHANGE, "rolled_back", "no\0 " + "x" * 1000)
+    variables = environment(HookMoment.AFTER_UPDATE, CHANGE, "rolled_back", "no\0 " + "x" * 1000)
     assert (variables["MACHINE_RESULT"], len(variables["MACHINE_REASON"])) == ("rolled_back", 500)
     assert "\0" not in variables["MACHINE_REASON"]
 
@@ -135,7 +137,7 @@ async def test_a_hook_that_takes_too_long_is_killed_with_what_it_started(
         f"trap '' TERM\n(trap '' TERM; sleep 60; echo late >{folder}/late) &\necho $! >{folder}/pid; wait",
     )
     begun = time.monotonic()
-    assert await before(folder) == Answer(True, "the hook before-switch did not end within 0.5 s")
+    assert await before(folder) == HookAnswer(True, "the hook before-switch did not end within 0.5 s")
     assert time.monotonic() - begun < 10
     assert has_ended(int((folder / "pid").read_text()))
 
@@ -190,7 +192,7 @@ async def test_a_hook_in_a_folder_that_others_can_change_is_refused(folder: Path
     parent.chmod(0o775)
     await refused(folder, f"{parent}: can be changed by other users")
     parent.chmod(0o755 | stat.S_ISVTX | 0o022)  # as /tmp: users cannot replace the files of others there
-    assert await before(folder) == Answer(True)
+    assert await before(folder) == HookAnswer(True)
 
 
 async def test_a_hook_that_is_not_executable_is_refused(folder: Path) -> None:
@@ -229,25 +231,25 @@ async def test_unknown_names_are_problems_and_disabled_hooks_are_not(folder: Pat
 
 
 async def test_hooks_after_something_run_in_order_and_a_failure_is_only_logged(folder: Path) -> None:
-    write(folder, Moment.AFTER_SWITCH, f"sleep 0.2; echo $MACHINE_HOOK >>{folder}/log.txt; exit 1")
+    write(folder, HookMoment.AFTER_SWITCH, f"sleep 0.2; echo $MACHINE_HOOK >>{folder}/log.txt; exit 1")
     write(
         folder,
-        Moment.AFTER_UPDATE,
+        HookMoment.AFTER_UPDATE,
         f"echo $MACHINE_HOOK $MACHINE_RESULT >>{folder}/log.txt; mv {folder}/log.txt {folder}/end.txt",
     )
     async with running(folder) as hooks:
-        hooks.after(Moment.AFTER_SWITCH, CHANGE)
-        hooks.after(Moment.AFTER_ROLLBACK, CHANGE)  # there is none
-        hooks.after(Moment.AFTER_UPDATE, CHANGE, "updated")
+        hooks.after(HookMoment.AFTER_SWITCH, CHANGE)
+        hooks.after(HookMoment.AFTER_ROLLBACK, CHANGE)  # there is none
+        hooks.after(HookMoment.AFTER_UPDATE, CHANGE, "updated")
         await appears(folder / "end.txt")
     assert (folder / "end.txt").read_text() == "after-switch\nafter-update updated\n"
 
 
 async def test_hooks_after_something_never_wait(folder: Path) -> None:
-    hooks = Hooks(folder, run_now)
+    hooks = HookRunner(folder, run_now)
     with structlog.testing.capture_logs() as entries:
         for _ in range(WAITING + 1):
-            hooks.after(Moment.AFTER_UPDATE, CHANGE, "updated")
+            hooks.after(HookMoment.AFTER_UPDATE, CHANGE, "updated")
     assert [entry["event"] for entry in entries] == ["a hook is not run, because too many wait"]
 
 

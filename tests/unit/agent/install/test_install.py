@@ -15,15 +15,15 @@ import pytest
 
 from agent.folders import locked
 from agent.install import install as module
-from agent.install.install import Request, install, only, uninstall
+from agent.install.install import InstallRequest, install, only, uninstall
 from agent.install.source import stage_package
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
-from agent.system.apply_files import Disk, apply_files
+from agent.system.apply_files import ManagedDisk, apply_files
 from agent.system.managed_files import WantedFile
 from agent.system.state import MANIFEST
 from agent.update import store
-from agent.update.record import Outcome, Record, Release, Result, Slots
+from agent.update.record import Release, ReleaseSlots, UpdateOutcome, UpdateRecord, UpdateResult
 from schema.errors import MachineError
 from tests.unit.agent.releases.repository import Repository
 
@@ -32,7 +32,7 @@ CONFIG, DEFAULTS = Path("/etc/machine.json"), Path("/etc/machine-defaults.json")
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path) -> InstallTarget:
     """The tree of an image with systemd, and with files of its own."""
     (tmp_path / "usr/lib/systemd").mkdir(parents=True)
     (tmp_path / "usr/lib/systemd/systemd").write_text("")
@@ -40,13 +40,13 @@ def target(tmp_path: Path) -> Target:
     (tmp_path / "etc/systemd/system/other.service").write_text("[Service]\n")
     (tmp_path / "opt").mkdir()
     (tmp_path / "run").mkdir()
-    return Target(tmp_path, live=False)
+    return InstallTarget(tmp_path, live=False)
 
 
-def put(target: Target, units: dict[str, str] | None = None, **request: Any) -> list[str]:
+def put(target: InstallTarget, units: dict[str, str] | None = None, **request: Any) -> list[str]:
     """Install, and return what was said."""
     said: list[str] = []
-    install(target, Request(stage_package, units or UNITS, **request), said.append)
+    install(target, InstallRequest(stage_package, units or UNITS, **request), said.append)
     return said
 
 
@@ -59,7 +59,7 @@ def tree(root: Path) -> dict[str, str]:
     return entries
 
 
-def test_everything_is_in_its_place(target: Target) -> None:
+def test_everything_is_in_its_place(target: InstallTarget) -> None:
     said = put(target)
     layout = target.layout
     for program in PROGRAMS:
@@ -77,14 +77,14 @@ def test_everything_is_in_its_place(target: Target) -> None:
     assert any("machine-agent waits for it" in line for line in said)
 
 
-def test_the_links_are_valid_in_the_running_system_too(target: Target) -> None:
+def test_the_links_are_valid_in_the_running_system_too(target: InstallTarget) -> None:
     put(target)
     for path in target.root.rglob("*"):
         if path.is_symlink() and "wants" not in str(path):
             assert not os.readlink(path).startswith("/"), path
 
 
-def test_the_launcher_starts_the_installed_release(target: Target) -> None:
+def test_the_launcher_starts_the_installed_release(target: InstallTarget) -> None:
     put(target)
     done = subprocess.run(
         [str(target.layout.launcher), AGENT, "--version"],
@@ -96,7 +96,7 @@ def test_the_launcher_starts_the_installed_release(target: Target) -> None:
     assert done.stdout.startswith("machine-agent ")
 
 
-def test_nothing_is_left_after_the_removal(target: Target) -> None:
+def test_nothing_is_left_after_the_removal(target: InstallTarget) -> None:
     before = tree(target.root)
     put(target)
     target.inside(CONFIG).write_text("{}")
@@ -105,7 +105,7 @@ def test_nothing_is_left_after_the_removal(target: Target) -> None:
     assert tree(target.root) == before
 
 
-def test_the_drop_ins_of_the_system_configuration_are_removed_too(target: Target) -> None:
+def test_the_drop_ins_of_the_system_configuration_are_removed_too(target: InstallTarget) -> None:
     before = tree(target.root)
     put(target)
     files = [
@@ -113,14 +113,14 @@ def test_the_drop_ins_of_the_system_configuration_are_removed_too(target: Target
         WantedFile("etc/apt/apt.conf.d/51machine-agent", "# Written by machine-agent.\n"),
     ]
     manifest = str((Layout().state / MANIFEST).relative_to("/"))
-    assert not apply_files(Disk(target.root), manifest, files).problems
+    assert not apply_files(ManagedDisk(target.root), manifest, files).problems
     said: list[str] = []
     uninstall(target, said.append, config=CONFIG, defaults=DEFAULTS)
     assert tree(target.root) == before
     assert "/etc/apt/apt.conf.d/51machine-agent: removed" in said
 
 
-def test_a_removal_that_is_repeated_has_nothing_to_do(target: Target) -> None:
+def test_a_removal_that_is_repeated_has_nothing_to_do(target: InstallTarget) -> None:
     target.inside(CONFIG).write_text("{}")
     before = tree(target.root)
     said: list[str] = []
@@ -129,21 +129,21 @@ def test_a_removal_that_is_repeated_has_nothing_to_do(target: Target) -> None:
     assert said == [f"nothing is installed: {target.layout.root} does not exist"]
 
 
-def test_a_mount_point_stays_and_loses_its_content(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mount_point_stays_and_loses_its_content(target: InstallTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     put(target)
     monkeypatch.setattr(Path, "is_mount", lambda path: path == target.layout.root)
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
     assert list(target.layout.root.iterdir()) == []
 
 
-def test_credentials_can_be_kept(target: Target) -> None:
+def test_credentials_can_be_kept(target: InstallTarget) -> None:
     put(target)
     target.inside(CONFIG).write_text("{}")
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS, keep_credentials=True)
     assert target.inside(CONFIG).exists()
 
 
-def test_a_file_that_a_person_has_changed_is_left_and_named(target: Target) -> None:
+def test_a_file_that_a_person_has_changed_is_left_and_named(target: InstallTarget) -> None:
     put(target)
     unit = target.root / "etc/systemd/system/machine-server.service"
     unit.write_text(unit.read_text() + "MemoryMax=1G\n")
@@ -153,7 +153,7 @@ def test_a_file_that_a_person_has_changed_is_left_and_named(target: Target) -> N
     assert not target.layout.root.exists()
 
 
-def test_a_unit_file_from_another_source_is_not_overwritten(target: Target) -> None:
+def test_a_unit_file_from_another_source_is_not_overwritten(target: InstallTarget) -> None:
     unit = target.root / "etc/systemd/system/machine-agent.service"
     unit.write_text("[Service]\nExecStart=/usr/bin/other\n")
     with pytest.raises(MachineError, match="it was not overwritten"):
@@ -161,7 +161,7 @@ def test_a_unit_file_from_another_source_is_not_overwritten(target: Target) -> N
     assert unit.read_text() == "[Service]\nExecStart=/usr/bin/other\n"
 
 
-def test_a_repeated_installation_replaces_the_units_and_changes_nothing_else(target: Target) -> None:
+def test_a_repeated_installation_replaces_the_units_and_changes_nothing_else(target: InstallTarget) -> None:
     put(target)
     before = tree(target.root)
     put(target)
@@ -175,7 +175,7 @@ def test_a_repeated_installation_replaces_the_units_and_changes_nothing_else(tar
     }
 
 
-def test_installing_over_another_release_keeps_it_as_the_previous_one(target: Target) -> None:
+def test_installing_over_another_release_keeps_it_as_the_previous_one(target: InstallTarget) -> None:
     put(target)
     layout = target.layout
     loaded = store.load(layout.record(SERVER)).record
@@ -185,8 +185,8 @@ def test_installing_over_another_release_keeps_it_as_the_previous_one(target: Ta
     folder.mkdir()
     (folder / "run").write_text("#!/bin/sh\n")
     (folder / "run").chmod(0o755)
-    history = (Outcome("0.8.0", "0.9.0", old.sha256, Result.UPDATED, "", 1.0, 2.0),)
-    store.save(layout.record(SERVER), Record(SERVER, Slots(old), history=history))
+    history = (UpdateOutcome("0.8.0", "0.9.0", old.sha256, UpdateResult.UPDATED, "", 1.0, 2.0),)
+    store.save(layout.record(SERVER), UpdateRecord(SERVER, ReleaseSlots(old), history=history))
     put(target)
     record = store.load(layout.record(SERVER)).record
     assert record is not None
@@ -195,7 +195,7 @@ def test_installing_over_another_release_keeps_it_as_the_previous_one(target: Ta
     assert os.readlink(layout.launch(SERVER) / "back").endswith(old.sha256)
 
 
-def test_a_damaged_record_is_replaced(target: Target) -> None:
+def test_a_damaged_record_is_replaced(target: InstallTarget) -> None:
     put(target)
     for path in target.layout.state.glob("machine-server.json*"):
         path.write_bytes(b"x")
@@ -203,7 +203,7 @@ def test_a_damaged_record_is_replaced(target: Target) -> None:
     assert store.load(target.layout.record(SERVER)).record is not None
 
 
-def test_credentials_are_closed_to_other_users(target: Target) -> None:
+def test_credentials_are_closed_to_other_users(target: InstallTarget) -> None:
     config = target.inside(CONFIG)
     config.write_text(json.dumps({"cloud": {}}))
     config.chmod(0o644)
@@ -243,7 +243,7 @@ def test_an_interrupted_installation_is_completed_by_the_next_one(tmp_path: Path
         root = tmp_path / str(allowed)
         (root / "usr/lib/systemd").mkdir(parents=True)
         (root / "usr/lib/systemd/systemd").write_text("")
-        target = Target(root, live=False)
+        target = InstallTarget(root, live=False)
         finished = False
         with power_for(allowed):
             put(target)
@@ -258,11 +258,11 @@ def test_an_interrupted_installation_is_completed_by_the_next_one(tmp_path: Path
 
 def test_a_system_without_systemd_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="systemd is not the init process") as raised:
-        put(Target(tmp_path, live=False))
+        put(InstallTarget(tmp_path, live=False))
     assert "--dev-mode" in raised.value.remedy
 
 
-def test_a_folder_that_is_not_an_installation_is_never_removed(target: Target) -> None:
+def test_a_folder_that_is_not_an_installation_is_never_removed(target: InstallTarget) -> None:
     target.layout.root.mkdir()
     (target.layout.root / "data").write_text("precious")
     with pytest.raises(MachineError, match="is not the folder of an installed machine-agent"):
@@ -270,7 +270,7 @@ def test_a_folder_that_is_not_an_installation_is_never_removed(target: Target) -
     assert (target.layout.root / "data").exists()
 
 
-def test_credentials_are_copied_and_never_readable_by_others(target: Target, tmp_path: Path) -> None:
+def test_credentials_are_copied_and_never_readable_by_others(target: InstallTarget, tmp_path: Path) -> None:
     source = tmp_path / "download.json"
     (tmp_path / "ca.pem").write_text("certificates")
     cloud = {"id": "p1", "secret": "s", "app_address": "https://cloud.example", "ca_file": "ca.pem"}
@@ -288,7 +288,7 @@ def test_credentials_are_copied_and_never_readable_by_others(target: Target, tmp
     assert "/etc/machine.json: written, for part p1" in said
 
 
-def test_credentials_that_cannot_be_used_are_refused_and_change_nothing(target: Target, tmp_path: Path) -> None:
+def test_credentials_that_cannot_be_used_are_refused_and_change_nothing(target: InstallTarget, tmp_path: Path) -> None:
     source = tmp_path / "download.json"
     source.write_text(json.dumps({"cloud": {"id": "p1", "app_address": "https://cloud.example"}}))
     target.inside(CONFIG).write_text("former")
@@ -297,14 +297,14 @@ def test_credentials_that_cannot_be_used_are_refused_and_change_nothing(target: 
     assert target.inside(CONFIG).read_text() == "former"
 
 
-def test_a_disk_without_space_is_refused_before_anything_is_written(target: Target) -> None:
+def test_a_disk_without_space_is_refused_before_anything_is_written(target: InstallTarget) -> None:
     before = tree(target.root)
     with pytest.raises(MachineError, match=r"MiB free, and the installation needs \d+ MiB"):
         put(target, space=1 << 60)
     assert tree(target.root) == before
 
 
-def test_two_installations_at_the_same_time_are_refused(target: Target) -> None:
+def test_two_installations_at_the_same_time_are_refused(target: InstallTarget) -> None:
     put(target)
     target.layout.run.mkdir(parents=True)
     with only(target.layout):
@@ -314,14 +314,14 @@ def test_two_installations_at_the_same_time_are_refused(target: Target) -> None:
             uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
 
 
-def test_an_agent_that_systemd_did_not_start_keeps_the_installation_from_its_records(target: Target) -> None:
+def test_an_agent_that_systemd_did_not_start_keeps_the_installation_from_its_records(target: InstallTarget) -> None:
     put(target)
     target.layout.run.mkdir(parents=True)
     with locked(target.layout.lock), pytest.raises(MachineError, match="another machine-agent runs already"):
         put(target)
 
 
-def former(target: Target) -> None:
+def former(target: InstallTarget) -> None:
     """Put the reference's agent into the image, enabled, with its credentials."""
     units = target.inside("/etc/systemd/system")
     (units / "viam-agent.service").write_text("[Service]\n")
@@ -330,7 +330,7 @@ def former(target: Target) -> None:
     target.inside("/etc/viam.json").write_text('{"cloud": {"id": "old"}}')
 
 
-def test_the_service_of_the_reference_does_not_run_at_the_same_time(target: Target) -> None:
+def test_the_service_of_the_reference_does_not_run_at_the_same_time(target: InstallTarget) -> None:
     former(target)
     before = tree(target.root)
     with pytest.raises(MachineError, match=r"viam-agent\.service would run this machine a second time") as raised:
@@ -339,7 +339,7 @@ def test_the_service_of_the_reference_does_not_run_at_the_same_time(target: Targ
     assert tree(target.root) == before
 
 
-def test_a_migration_disables_the_former_service_and_takes_over_its_credentials(target: Target) -> None:
+def test_a_migration_disables_the_former_service_and_takes_over_its_credentials(target: InstallTarget) -> None:
     former(target)
     said = put(target, migrate=True)
     units = target.inside("/etc/systemd/system")
@@ -354,7 +354,7 @@ def test_a_migration_disables_the_former_service_and_takes_over_its_credentials(
     assert target.inside(CONFIG).read_text() == "newer"
 
 
-def test_a_pinned_root_is_checked_before_anything_is_changed(target: Target) -> None:
+def test_a_pinned_root_is_checked_before_anything_is_changed(target: InstallTarget) -> None:
     root = Repository().files["1.root.json"]
     before = tree(target.root)
     with pytest.raises(MachineError, match=r"the root\.json to pin is not valid"):
@@ -367,7 +367,7 @@ def test_a_pinned_root_is_checked_before_anything_is_changed(target: Target) -> 
     assert pinned.read_bytes() == root
 
 
-def test_a_command_of_another_source_is_not_overwritten_and_the_remedy_fits(target: Target) -> None:
+def test_a_command_of_another_source_is_not_overwritten_and_the_remedy_fits(target: InstallTarget) -> None:
     command = target.inside(Path("/usr/local/bin/machine-agent"))
     command.parent.mkdir(parents=True)
     command.write_text("#!/bin/sh\n")

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from agent.install.commands import interpreter_warnings
-from agent.install.install import Request, install, uninstall
+from agent.install.install import InstallRequest, install, uninstall
 from agent.install.source import stage_package
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.layout import PROGRAMS, Layout
 from agent.supervise.units import RESTART_PAUSE
 from agent.system import journald
-from agent.system.apply_files import Disk, apply_files
+from agent.system.apply_files import ManagedDisk, apply_files
 from agent.system.managed_files import WantedFile
 from agent.system.state import MANIFEST, RECORD, SystemRecord
 from schema.errors import MachineError
@@ -46,7 +46,7 @@ exit 0
 
 
 @pytest.fixture
-def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstallTarget:
     programs = tmp_path / "bin"
     programs.mkdir()
     (tmp_path / "active").mkdir()
@@ -64,36 +64,36 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     (root / "run/systemd/system").mkdir(parents=True)
     (root / "etc/systemd/system").mkdir(parents=True)
     (root / "opt").mkdir()
-    return Target(root)
+    return InstallTarget(root)
 
 
-def put(target: Target) -> list[str]:
+def put(target: InstallTarget) -> list[str]:
     said: list[str] = []
-    install(target, Request(stage_package, UNITS), said.append)
+    install(target, InstallRequest(stage_package, UNITS), said.append)
     return said
 
 
-def active(target: Target) -> set[str]:
+def active(target: InstallTarget) -> set[str]:
     return {path.name for path in (target.root.parent / "active").iterdir()}
 
 
-def enabled(target: Target) -> dict[str, str]:
+def enabled(target: InstallTarget) -> dict[str, str]:
     wants = target.root / "etc/systemd/system/multi-user.target.wants"
     return {path.name: os.readlink(path) for path in wants.iterdir()} if wants.exists() else {}
 
 
-def calls(target: Target) -> list[str]:
+def calls(target: InstallTarget) -> list[str]:
     return (target.root.parent / "calls").read_text().splitlines()
 
 
-def test_both_units_are_enabled_and_the_agent_is_started(target: Target) -> None:
+def test_both_units_are_enabled_and_the_agent_is_started(target: InstallTarget) -> None:
     said = put(target)
     assert enabled(target) == {f"{name}.service": f"/etc/systemd/system/{name}.service" for name in PROGRAMS}
     assert active(target) == {"machine-agent.service"}
     assert said[-1] == "machine-agent: started"
 
 
-def test_a_running_agent_is_stopped_while_its_records_are_written(target: Target) -> None:
+def test_a_running_agent_is_stopped_while_its_records_are_written(target: InstallTarget) -> None:
     put(target)
     before = len(calls(target))
     put(target)
@@ -102,7 +102,7 @@ def test_a_running_agent_is_stopped_while_its_records_are_written(target: Target
     assert "stop machine-server.service" not in again
 
 
-def test_a_running_agent_is_started_again_if_the_installation_fails(target: Target) -> None:
+def test_a_running_agent_is_started_again_if_the_installation_fails(target: InstallTarget) -> None:
     put(target)
     unit = target.root / "etc/systemd/system/machine-server.service"
     unit.write_text("changed by a person")
@@ -111,14 +111,14 @@ def test_a_running_agent_is_started_again_if_the_installation_fails(target: Targ
     assert calls(target)[-1] == "start --no-block machine-agent.service"
 
 
-def test_a_unit_that_was_disabled_stays_disabled(target: Target) -> None:
+def test_a_unit_that_was_disabled_stays_disabled(target: InstallTarget) -> None:
     put(target)
     (target.root / "etc/systemd/system/multi-user.target.wants/machine-server.service").unlink()
     put(target)
     assert enabled(target).keys() == {"machine-agent.service"}
 
 
-def test_units_of_an_image_move_to_the_place_that_the_running_systemd_prefers(target: Target) -> None:
+def test_units_of_an_image_move_to_the_place_that_the_running_systemd_prefers(target: InstallTarget) -> None:
     put(target)
     (target.root.parent / "systemd-path").write_text("/etc/systemd/system:/usr/local/lib/systemd/system")
     put(target)
@@ -127,7 +127,7 @@ def test_units_of_an_image_move_to_the_place_that_the_running_systemd_prefers(ta
     assert not (target.root / "etc/systemd/system/machine-agent.service").exists()
 
 
-def test_a_unit_that_would_replace_that_of_the_agent_is_refused(target: Target) -> None:
+def test_a_unit_that_would_replace_that_of_the_agent_is_refused(target: InstallTarget) -> None:
     (target.root.parent / "systemd-path").write_text("/etc/systemd/system:/usr/local/lib/systemd/system")
     unit = target.root / "etc/systemd/system/machine-server.service"
     unit.write_text("# Written by machine-server -install.\n[Service]\nExecStart=/usr/local/bin/machine-server\n")
@@ -139,13 +139,13 @@ def test_a_unit_that_would_replace_that_of_the_agent_is_refused(target: Target) 
     put(target)
 
 
-def test_a_unit_that_does_not_start_is_an_error_with_the_reason(target: Target) -> None:
+def test_a_unit_that_does_not_start_is_an_error_with_the_reason(target: InstallTarget) -> None:
     (target.root.parent / "fails").touch()
     with pytest.raises(MachineError, match=r"Job for machine-agent\.service failed"):
         put(target)
 
 
-def test_the_removal_stops_both_programs_and_leaves_nothing(target: Target) -> None:
+def test_the_removal_stops_both_programs_and_leaves_nothing(target: InstallTarget) -> None:
     def names() -> set[str]:
         return {str(path.relative_to(target.root)) for path in target.root.rglob("*")}
 
@@ -160,10 +160,10 @@ def test_the_removal_stops_both_programs_and_leaves_nothing(target: Target) -> N
     assert names() - before == set()
 
 
-def test_the_removal_undoes_the_system_configuration(target: Target) -> None:
+def test_the_removal_undoes_the_system_configuration(target: InstallTarget) -> None:
     put(target)
     manifest = str((Layout().state / MANIFEST).relative_to("/"))
-    apply_files(Disk(target.root), manifest, [WantedFile(journald.PATH, "# Written by machine-agent.\n")])
+    apply_files(ManagedDisk(target.root), manifest, [WantedFile(journald.PATH, "# Written by machine-agent.\n")])
     record = SystemRecord(journald="a" * 64, timers={"apt-daily-upgrade.timer": True})
     (target.layout.state / RECORD).write_bytes(msgspec.json.encode(record))
     before = len(calls(target))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.install.install import INSTALLED, Request, install, uninstall
+from agent.install.install import INSTALLED, InstallRequest, install, uninstall
 from agent.install.refresh import refresh_files
 from agent.install.source import stage_package
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.layout import PROGRAMS
 from agent.supervise.units import server_unit
 from tests.unit.agent.install.test_install import CONFIG, DEFAULTS, UNITS, put, target, tree
@@ -16,7 +16,7 @@ __all__ = ["target"]
 UNIT = "etc/systemd/system/machine-server.service"
 
 
-def test_units_of_a_former_release_are_replaced(target: Target) -> None:
+def test_units_of_a_former_release_are_replaced(target: InstallTarget) -> None:
     put(target)
     before = tree(target.root)
     written = refresh_files(CONFIG, DEFAULTS, target)
@@ -28,7 +28,7 @@ def test_units_of_a_former_release_are_replaced(target: Target) -> None:
     assert refresh_files(CONFIG, DEFAULTS, target) == ()
 
 
-def test_an_edited_unit_stays(target: Target) -> None:
+def test_an_edited_unit_stays(target: InstallTarget) -> None:
     put(target)
     edited = target.root / UNIT
     edited.write_text("[Service]\nExecStart=mine\n")
@@ -36,15 +36,15 @@ def test_an_edited_unit_stays(target: Target) -> None:
     assert edited.read_text() == "[Service]\nExecStart=mine\n"
 
 
-def test_an_agent_that_was_not_installed_writes_nothing(target: Target) -> None:
+def test_an_agent_that_was_not_installed_writes_nothing(target: InstallTarget) -> None:
     before = tree(target.root)
     assert refresh_files(CONFIG, DEFAULTS, target) == ()
     assert tree(target.root) == before
 
 
-def test_the_removal_knows_the_files_of_the_later_release(target: Target) -> None:
+def test_the_removal_knows_the_files_of_the_later_release(target: InstallTarget) -> None:
     before = tree(target.root)
-    install(target, Request(stage_package, UNITS), lambda line: None)
+    install(target, InstallRequest(stage_package, UNITS), lambda line: None)
     refresh_files(CONFIG, DEFAULTS, target)
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
     assert tree(target.root) == before

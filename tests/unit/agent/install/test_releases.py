@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.install.install import Request, install
+from agent.install.install import InstallRequest, install
 from agent.install.releases import FOLDER, ReleaseSource, forget_unpacked, own_file, read_release
 from agent.install.source import stage_package
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.layout import AGENT, PROGRAMS, SERVER
 from agent.releases.unpack import MARK
 from agent.update import store
-from agent.update.record import Record
+from agent.update.record import UpdateRecord
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.agent.releases import write_release
 from tests.unit.agent.releases.repository import Repository
@@ -30,12 +30,12 @@ ELF_ARM = b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x03\x00\x28\x00"
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path) -> InstallTarget:
     root = tmp_path / "image"
     for name in ("usr/lib/systemd", "etc/systemd/system", "opt", "run"):
         (root / name).mkdir(parents=True)
     (root / "usr/lib/systemd/systemd").write_text("")
-    return Target(root, live=False)
+    return InstallTarget(root, live=False)
 
 
 def files(folder: Path, version: str = "1.0.0", on: str | None = None) -> dict[str, Path]:
@@ -48,18 +48,18 @@ def files(folder: Path, version: str = "1.0.0", on: str | None = None) -> dict[s
     }
 
 
-def source(target: Target, named: dict[str, Path], on: str = HERE, root: bytes | None = None) -> ReleaseSource:
+def source(target: InstallTarget, named: dict[str, Path], on: str = HERE, root: bytes | None = None) -> ReleaseSource:
     read = {program: read_release(program, path, on) for program, path in named.items()}
     return ReleaseSource(read, on, target.inside("etc/machine.json"), root, target.root)
 
 
-def put(target: Target, releases: ReleaseSource) -> list[str]:
+def put(target: InstallTarget, releases: ReleaseSource) -> list[str]:
     said: list[str] = []
-    install(target, Request(releases.stage, UNITS, fetch=releases.fetch, space=releases.space), said.append)
+    install(target, InstallRequest(releases.stage, UNITS, fetch=releases.fetch, space=releases.space), said.append)
     return said
 
 
-def record(target: Target, program: str) -> Record:
+def record(target: InstallTarget, program: str) -> UpdateRecord:
     loaded = store.load(target.layout.record(program)).record
     assert loaded is not None
     return loaded
@@ -69,7 +69,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_release_files_are_staged_under_their_hash(target: Target, tmp_path: Path) -> None:
+def test_release_files_are_staged_under_their_hash(target: InstallTarget, tmp_path: Path) -> None:
     named = files(tmp_path)
     put(target, source(target, named))
     for program, path in named.items():
@@ -91,7 +91,7 @@ def test_release_files_are_staged_under_their_hash(target: Target, tmp_path: Pat
             assert not os.readlink(path).startswith("/"), path
 
 
-def test_a_repeated_installation_keeps_the_server_that_is_installed(target: Target, tmp_path: Path) -> None:
+def test_a_repeated_installation_keeps_the_server_that_is_installed(target: InstallTarget, tmp_path: Path) -> None:
     named = files(tmp_path)
     put(target, source(target, named))
     newer = files(tmp_path, "1.1.0")
@@ -105,8 +105,8 @@ def test_a_repeated_installation_keeps_the_server_that_is_installed(target: Targ
     assert record(target, AGENT) == before
 
 
-def test_a_package_is_replaced_by_a_release(target: Target, tmp_path: Path) -> None:
-    install(target, Request(stage_package, UNITS), lambda line: None)
+def test_a_package_is_replaced_by_a_release(target: InstallTarget, tmp_path: Path) -> None:
+    install(target, InstallRequest(stage_package, UNITS), lambda line: None)
     named = files(tmp_path)
     with pytest.raises(MachineError, match="no release of machine-server is installed, and there are no credentials"):
         put(target, source(target, {AGENT: named[AGENT]}))
@@ -114,7 +114,7 @@ def test_a_package_is_replaced_by_a_release(target: Target, tmp_path: Path) -> N
     assert record(target, SERVER).slots.current.version == "1.0.0"
 
 
-def test_without_a_server_the_error_names_both_ways_to_get_one(target: Target, tmp_path: Path) -> None:
+def test_without_a_server_the_error_names_both_ways_to_get_one(target: InstallTarget, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="no release of machine-server") as raised:
         put(target, source(target, {AGENT: files(tmp_path)[AGENT]}))
     assert "--server" in raised.value.remedy
@@ -134,7 +134,7 @@ def test_the_file_of_another_program_or_platform_is_refused(tmp_path: Path) -> N
         read_release(SERVER, tmp_path / "text", HERE)
 
 
-def test_a_damaged_archive_is_refused_and_leaves_no_release(target: Target, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_refused_and_leaves_no_release(target: InstallTarget, tmp_path: Path) -> None:
     named = files(tmp_path)
     content = named[SERVER].read_bytes()
     named[SERVER].write_bytes(content[: content.index(MARK) + 40])
@@ -144,7 +144,7 @@ def test_a_damaged_archive_is_refused_and_leaves_no_release(target: Target, tmp_
     assert list(target.layout.downloads.iterdir()) == []
 
 
-def test_a_file_that_changes_after_it_was_verified_is_refused(target: Target, tmp_path: Path) -> None:
+def test_a_file_that_changes_after_it_was_verified_is_refused(target: InstallTarget, tmp_path: Path) -> None:
     named = files(tmp_path)
     releases = source(target, named)
     write_release(named[SERVER], "6.6.6", "echo evil\n")
@@ -153,14 +153,14 @@ def test_a_file_that_changes_after_it_was_verified_is_refused(target: Target, tm
     assert list(target.layout.releases(SERVER).iterdir()) == []
 
 
-def test_a_pinned_root_needs_the_cloud_to_verify_files(target: Target, tmp_path: Path) -> None:
+def test_a_pinned_root_needs_the_cloud_to_verify_files(target: InstallTarget, tmp_path: Path) -> None:
     root = Repository().files["1.root.json"]
     with pytest.raises(MachineError, match="the signatures of the files are needed"):
         put(target, source(target, files(tmp_path), root=root))
     assert not target.layout.launch(SERVER).joinpath("run").exists()
 
 
-def test_the_platform_of_an_image_is_that_of_its_systemd(target: Target, tmp_path: Path) -> None:
+def test_the_platform_of_an_image_is_that_of_its_systemd(target: InstallTarget, tmp_path: Path) -> None:
     init = target.root / "usr/lib/systemd/systemd"
     assert target.platform() == HERE
     init.write_bytes(ELF_AARCH64)
@@ -174,7 +174,9 @@ def test_the_platform_of_an_image_is_that_of_its_systemd(target: Target, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["opt", "opt/machine", "etc/systemd/system", "etc/machine.json"])
-def test_links_of_an_image_never_lead_to_files_of_this_computer(target: Target, tmp_path: Path, name: str) -> None:
+def test_links_of_an_image_never_lead_to_files_of_this_computer(
+    target: InstallTarget, tmp_path: Path, name: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     path = target.root / name

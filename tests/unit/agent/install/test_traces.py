@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.install.install import Request, install, uninstall
+from agent.install.install import InstallRequest, install, uninstall
 from agent.install.releases import ReleaseSource, read_release
 from agent.install.source import stage_package
-from agent.install.target import Target
+from agent.install.target import InstallTarget
 from agent.layout import PROGRAMS, Layout
 from agent.supervise.units import agent_unit, server_unit
 from tests.e2e.agent.releases import write_release
@@ -64,22 +64,22 @@ def system(root: Path, *, live: bool) -> None:
         (root / "run/systemd/system").mkdir(parents=True)
 
 
-def package(target: Target, folder: Path) -> Request:
-    return Request(stage_package, UNITS)
+def package(target: InstallTarget, folder: Path) -> InstallRequest:
+    return InstallRequest(stage_package, UNITS)
 
 
-def release(target: Target, folder: Path) -> Request:
+def release(target: InstallTarget, folder: Path) -> InstallRequest:
     here = normal_platform(platform())
     named = {name: write_release(folder / name, "1.0.0", "exit\n", program=name) for name in PROGRAMS}
     read = {name: read_release(name, path, here) for name, path in named.items()}
     source = ReleaseSource(read, here, target.inside(CONFIG))
-    return Request(source.stage, UNITS, fetch=source.fetch, space=source.space)
+    return InstallRequest(source.stage, UNITS, fetch=source.fetch, space=source.space)
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["image", "running system"])
 @pytest.mark.parametrize("kind", [package, release])
 def test_nothing_is_left(
-    kind: Callable[[Target, Path], Request], live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Callable[[InstallTarget, Path], InstallRequest], live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs, root = tmp_path / "bin", tmp_path / "root"
     for folder in (programs, tmp_path / "active"):
@@ -91,7 +91,7 @@ def test_nothing_is_left(
     monkeypatch.setenv("FAKE", str(tmp_path))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     system(root, live=live)
-    target, before = Target(root, live=live), list(entries(root))
+    target, before = InstallTarget(root, live=live), list(entries(root))
     request = kind(target, tmp_path)
     install(target, request, lambda line: None)
     installed = {path for path, *_ in entries(root)}

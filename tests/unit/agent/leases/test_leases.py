@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from agent.leases import files, leases
-from agent.leases.lease import LONGEST, MAX_BYTES, MAX_NOTE, Content, encode, parse
+from agent.leases.lease import LONGEST, MAX_BYTES, MAX_NOTE, LeaseContent, encode, parse
 from agent.leases.leases import GRACE, MAX_PROBLEMS, Leases
 from schema.errors import ErrorKind, MachineError
 
@@ -82,12 +82,12 @@ async def test_a_file_that_is_written_again_renews_the_lease(world: World) -> No
 async def test_a_file_that_is_written_twice_within_a_tick_of_the_kernel_counts(world: World) -> None:
     path = world.lease("flash", 60)
     status = path.stat()
-    before = files.File("flash", (status.st_ino, 1, 1, status.st_size), world.now, parse(path.read_bytes()))
+    before = files.LeaseFile("flash", (status.st_ino, 1, 1, status.st_size), world.now, parse(path.read_bytes()))
     world.leases._entries["flash"] = leases._Entry(before, world.boot + 60)
-    after = before._replace(content=Content(world.now + 90))
+    after = before._replace(content=LeaseContent(world.now + 90))
 
-    def read(folder: Path) -> files.Files:
-        return files.Files((after,))
+    def read(folder: Path) -> files.LeaseFiles:
+        return files.LeaseFiles((after,))
 
     world.leases._run = lambda function: run_now(lambda: read(world.folder))
     assert await world.held() == {"flash": 90}
@@ -254,9 +254,9 @@ async def test_a_folder_that_is_missing_has_no_leases(tmp_path: Path) -> None:
 
 
 def test_the_content_is_a_line_with_the_end_and_one_with_a_note() -> None:
-    assert encode(Content(1764111111.5)) == b"1764111112\n"
-    assert encode(Content(1764111111, "a\nb")) == b"1764111111\na b\n"
-    assert parse(b"1764111111.25 \nwrites\x07 it\nmore") == Content(1764111111.25, "writes it")
+    assert encode(LeaseContent(1764111111.5)) == b"1764111112\n"
+    assert encode(LeaseContent(1764111111, "a\nb")) == b"1764111111\na b\n"
+    assert parse(b"1764111111.25 \nwrites\x07 it\nmore") == LeaseContent(1764111111.25, "writes it")
 
 
 def test_the_folder_belongs_to_the_agent_and_only_a_group_may_share_it(

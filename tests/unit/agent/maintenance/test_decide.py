@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.maintenance.decide import Facts, Lease, Policy, decide
-from agent.maintenance.windows import Window, openings
+from agent.maintenance.decide import CountedLease, MaintenanceFacts, Policy, decide
+from agent.maintenance.windows import MaintenanceHours, openings
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HOUR = 3600.0
@@ -19,11 +19,11 @@ def at(text: str, fold: int = 0) -> float:
 
 
 NOON = at("2026-06-03 12:00")  # a Wednesday
-NIGHT = Policy((Window(time(22), time(4)),), 72 * HOUR, BERLIN)
+NIGHT = Policy((MaintenanceHours(time(22), time(4)),), 72 * HOUR, BERLIN)
 
 
 def test_without_rules_it_is_allowed_at_once() -> None:
-    verdict = decide(NOON, Policy(), Facts(NOON - 5))
+    verdict = decide(NOON, Policy(), MaintenanceFacts(NOON - 5))
     assert (verdict.allowed, verdict.reason, verdict.since, verdict.until) == (
         True,
         "nothing forbids it",
@@ -33,22 +33,22 @@ def test_without_rules_it_is_allowed_at_once() -> None:
 
 
 def test_outside_the_windows_the_next_opening_is_the_reason() -> None:
-    verdict = decide(NOON, NIGHT, Facts(NOON))
+    verdict = decide(NOON, NIGHT, MaintenanceFacts(NOON))
     assert not verdict.allowed
     assert verdict.reason == "the maintenance window opens at 2026-06-03 22:00 CEST"
     assert verdict.until == at("2026-06-03 22:00")
 
 
 def test_a_window_over_midnight_is_open_after_midnight_until_its_end() -> None:
-    verdict = decide(at("2026-06-04 03:59"), NIGHT, Facts(NOON))
+    verdict = decide(at("2026-06-04 03:59"), NIGHT, MaintenanceFacts(NOON))
     assert (verdict.allowed, verdict.until) == (True, at("2026-06-04 04:00"))
-    assert not decide(at("2026-06-04 04:00"), NIGHT, Facts(NOON)).allowed
+    assert not decide(at("2026-06-04 04:00"), NIGHT, MaintenanceFacts(NOON)).allowed
 
 
 def test_the_days_are_those_on_which_a_window_opens() -> None:
-    tuesday = Policy((Window(time(22), time(4), frozenset({1})),), zone=BERLIN)
-    assert decide(at("2026-06-03 01:00"), tuesday, Facts(NOON)).allowed
-    verdict = decide(at("2026-06-04 01:00"), tuesday, Facts(NOON))
+    tuesday = Policy((MaintenanceHours(time(22), time(4), frozenset({1})),), zone=BERLIN)
+    assert decide(at("2026-06-03 01:00"), tuesday, MaintenanceFacts(NOON)).allowed
+    verdict = decide(at("2026-06-04 01:00"), tuesday, MaintenanceFacts(NOON))
     assert (verdict.allowed, verdict.until) == (False, at("2026-06-09 22:00"))
 
 
@@ -65,12 +65,14 @@ def test_the_days_are_those_on_which_a_window_opens() -> None:
 def test_a_change_of_clocks_moves_a_window_but_never_removes_it(
     day: str, start: time, end: time, opens: float, closes: float
 ) -> None:
-    first = openings([Window(start, end)], at(f"{day} 00:00"), BERLIN)[0]
+    first = openings([MaintenanceHours(start, end)], at(f"{day} 00:00"), BERLIN)[0]
     assert (first.start, first.end) == (opens, closes)
 
 
 def test_a_lease_forbids_until_it_expires() -> None:
-    facts = Facts(NOON, leases=(Lease("flash", NOON + 60), Lease("backup", NOON + 30), Lease("old", NOON)))
+    facts = MaintenanceFacts(
+        NOON, leases=(CountedLease("flash", NOON + 60), CountedLease("backup", NOON + 30), CountedLease("old", NOON))
+    )
     verdict = decide(NOON, Policy(zone=BERLIN), facts)
     assert (verdict.allowed, verdict.until) == (False, NOON + 60)
     assert verdict.reason == "held by backup, flash until 2026-06-03 12:01 CEST"
@@ -78,23 +80,25 @@ def test_a_lease_forbids_until_it_expires() -> None:
 
 
 def test_a_reason_names_only_some_leases() -> None:
-    leases = tuple(Lease(f"lease-{number}", NOON + 60) for number in range(9))
-    reason = decide(NOON, Policy(zone=BERLIN), Facts(NOON, leases=leases)).reason
+    leases = tuple(CountedLease(f"lease-{number}", NOON + 60) for number in range(9))
+    reason = decide(NOON, Policy(zone=BERLIN), MaintenanceFacts(NOON, leases=leases)).reason
     assert reason.startswith("held by lease-0, lease-1, lease-2, lease-3, lease-4 and 4 more until ")
 
 
 def test_the_reason_of_the_server_forbids_only_while_it_runs() -> None:
-    verdict = decide(NOON, Policy(), Facts(NOON, server_refuses="dock says docked is false"))
+    verdict = decide(NOON, Policy(), MaintenanceFacts(NOON, server_refuses="dock says docked is false"))
     assert (verdict.allowed, verdict.reason, verdict.until) == (False, "dock says docked is false", None)
-    assert decide(NOON, Policy(), Facts(NOON, server_runs=False, server_refuses="no answer")).allowed
+    assert decide(NOON, Policy(), MaintenanceFacts(NOON, server_runs=False, server_refuses="no answer")).allowed
 
 
 def test_a_lease_forbids_also_while_the_server_does_not_run() -> None:
-    assert not decide(NOON, Policy(), Facts(NOON, leases=(Lease("flash", NOON + 1),), server_runs=False)).allowed
+    assert not decide(
+        NOON, Policy(), MaintenanceFacts(NOON, leases=(CountedLease("flash", NOON + 1),), server_runs=False)
+    ).allowed
 
 
 def test_after_the_longest_deferral_it_is_allowed_whatever_forbids_it() -> None:
-    facts = Facts(NOON, leases=(Lease("flash", NOON + 999 * HOUR),), server_refuses="busy")
+    facts = MaintenanceFacts(NOON, leases=(CountedLease("flash", NOON + 999 * HOUR),), server_refuses="busy")
     before = decide(NOON + 72 * HOUR - 1, NIGHT, facts)
     assert (before.allowed, before.until) == (False, NOON + 72 * HOUR)
     after = decide(NOON + 72 * HOUR, NIGHT, facts)
@@ -102,18 +106,18 @@ def test_after_the_longest_deferral_it_is_allowed_whatever_forbids_it() -> None:
 
 
 def test_a_request_of_a_person_is_allowed_whatever_forbids_it() -> None:
-    facts = Facts(NOON, requested=True, leases=(Lease("flash", NOON + 9),), server_refuses="busy")
+    facts = MaintenanceFacts(NOON, requested=True, leases=(CountedLease("flash", NOON + 9),), server_refuses="busy")
     assert decide(NOON, NIGHT, facts).allowed
 
 
 @pytest.mark.parametrize("days", [frozenset[int](), frozenset({7})])
 def test_a_window_with_impossible_days_is_refused(days: frozenset[int]) -> None:
     with pytest.raises(ValueError, match="days of a window"):
-        Window(time(1), time(2), days)
+        MaintenanceHours(time(1), time(2), days)
 
 
 def test_all_refusals_are_reasons() -> None:
-    facts = Facts(NOON, leases=[Lease("flash", NOON + HOUR)], server_refuses="the arm moves")
+    facts = MaintenanceFacts(NOON, leases=[CountedLease("flash", NOON + HOUR)], server_refuses="the arm moves")
     verdict = decide(NOON, NIGHT, facts)
     assert verdict.reasons == (
         "held by flash until 2026-06-03 13:00 CEST",

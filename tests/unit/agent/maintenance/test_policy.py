@@ -6,7 +6,7 @@ from datetime import UTC, time
 
 from agent.maintenance.decide import Policy
 from agent.maintenance.policy import policy
-from agent.maintenance.windows import EVERY_DAY, Window
+from agent.maintenance.windows import EVERY_DAY, MaintenanceHours
 from schema.agent.records import AdvancedSettings, MaintenanceWindow
 
 
@@ -22,5 +22,8 @@ def test_windows_and_the_longest_deferral() -> None:
         ),
         maintenance_longest_deferral=7200.0,
     )
-    windows = [Window(time(22, 30), time(4), EVERY_DAY), Window(time(0), time(0), frozenset({0, 6}))]
+    windows = [
+        MaintenanceHours(time(22, 30), time(4), EVERY_DAY),
+        MaintenanceHours(time(0), time(0), frozenset({0, 6})),
+    ]
     assert policy(settings, UTC) == Policy(windows, 7200.0, UTC)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agent.releases.choose import Asked, Choice, Keep, Read, Refuse, choose, choose_file
+from agent.releases.choose import Choice, Keep, Read, Refuse, ReleaseQuestion, choose, choose_file
 from agent.releases.signed import Signed, listing
 from agent.update.desired import CUSTOM, DesiredVersion
-from agent.update.record import Offer, Quarantined, Release
+from agent.update.record import QuarantinedRelease, Release, ReleaseOffer
 from tests.unit.agent.update.make import CURRENT, IDLE, NOW
 from uplink.releases import Custom, Header
 
@@ -31,8 +31,10 @@ AGENT = signed("1.3.0", "e", program="machine-agent")
 ALL = (NEW, OLDER, LATER, OTHER, AGENT)
 
 
-def asked(answer: DesiredVersion | None, *, trusted: bool = True, setting: str = "stable", **fields: Any) -> Asked:
-    return Asked(setting, answer, ALL if trusted else None, "part-1", "linux/arm64", **fields)
+def asked(
+    answer: DesiredVersion | None, *, trusted: bool = True, setting: str = "stable", **fields: Any
+) -> ReleaseQuestion:
+    return ReleaseQuestion(setting, answer, ALL if trusted else None, "part-1", "linux/arm64", **fields)
 
 
 def named(entry: Signed) -> DesiredVersion:
@@ -40,7 +42,7 @@ def named(entry: Signed) -> DesiredVersion:
 
 
 def taken(choice: Choice) -> Release:
-    assert isinstance(choice, Offer), choice
+    assert isinstance(choice, ReleaseOffer), choice
     return choice.release
 
 
@@ -136,12 +138,12 @@ def test_the_installed_release_is_not_offered() -> None:
 
 
 def test_a_release_in_quarantine_is_offered_only_if_a_person_asks() -> None:
-    record = replace(IDLE, quarantine=(Quarantined(NEW.sha256, "1.3.0", "it crashed", NOW),))
+    record = replace(IDLE, quarantine=(QuarantinedRelease(NEW.sha256, "1.3.0", "it crashed", NOW),))
     kept = choose(record, asked(named(NEW)))
     assert isinstance(kept, Keep)
     assert "it crashed" in kept.reason
     choice = choose(record, asked(named(NEW), explicit=True))
-    assert isinstance(choice, Offer)
+    assert isinstance(choice, ReleaseOffer)
     assert choice.explicit
 
 

@@ -14,7 +14,7 @@ import pytest
 import trio
 import trustme
 
-from agent.releases.download import Downloads
+from agent.releases.download import ReleaseDownloads
 from agent.releases.web import Web
 from agent.update.record import Release
 from schema.errors import ErrorKind, MachineError
@@ -34,7 +34,9 @@ def release(origin: str, *, size: int = len(DATA), sha256: str = SHA) -> Release
 
 
 @asynccontextmanager
-async def downloading(cloud: str, *, authorities: Path | None = None) -> AsyncIterator[tuple[Downloads, list[int]]]:
+async def downloading(
+    cloud: str, *, authorities: Path | None = None
+) -> AsyncIterator[tuple[ReleaseDownloads, list[int]]]:
     """Yield downloads of a machine with this cloud, and the numbers of its sign-ins."""
     sign_ins: list[int] = []
 
@@ -46,7 +48,7 @@ async def downloading(cloud: str, *, authorities: Path | None = None) -> AsyncIt
     address = CloudAddress(cloud, "part", "part", "robot-secret", "secret", authorities)
     async with worker.opened():
         with trio.fail_after(LIMIT):
-            yield Downloads(Web(address, worker, sign_in=sign_in), worker), sign_ins
+            yield ReleaseDownloads(Web(address, worker, sign_in=sign_in), worker), sign_ins
 
 
 async def refused(answer: Answer, file: Path, *, size: int = len(DATA)) -> MachineError:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.supervise.health import Answer, Health, Limits, crashes_in_a_row, judge, restart_delay
+from agent.supervise.health import HealthLimits, ProbeAnswer, ServerHealth, crashes_in_a_row, judge, restart_delay
 
-YES, NO, EXCUSED = Answer.ANSWERED, Answer.SILENT, Answer.EXCUSED
-LIMITS = Limits(start=600.0, failures=3)
+YES, NO, EXCUSED = ProbeAnswer.ANSWERED, ProbeAnswer.SILENT, ProbeAnswer.EXCUSED
+LIMITS = HealthLimits(start=600.0, failures=3)
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ LIMITS = Limits(start=600.0, failures=3)
         ([NO, NO, NO, NO, NO], None),  # it is still starting
     ],
 )
-def test_a_server_is_dead_after_failures_in_a_row(answers: list[Answer], killed_after: int | None) -> None:
-    health, killed = Health(deadline=1000.0), None
+def test_a_server_is_dead_after_failures_in_a_row(answers: list[ProbeAnswer], killed_after: int | None) -> None:
+    health, killed = ServerHealth(deadline=1000.0), None
     for count, answer in enumerate(answers, 1):
         health, reason = judge(health, answer, 10.0, LIMITS)
         if reason:
@@ -34,8 +34,8 @@ def test_a_server_is_dead_after_failures_in_a_row(answers: list[Answer], killed_
     ("now", "answer", "killed"),
     [(599.0, NO, False), (600.0, NO, True), (600.0, EXCUSED, False), (9000.0, EXCUSED, False), (600.0, YES, False)],
 )
-def test_the_start_has_a_limit(now: float, answer: Answer, killed: bool) -> None:
-    _, reason = judge(Health(deadline=600.0), answer, now, LIMITS)
+def test_the_start_has_a_limit(now: float, answer: ProbeAnswer, killed: bool) -> None:
+    _, reason = judge(ServerHealth(deadline=600.0), answer, now, LIMITS)
     assert bool(reason) is killed
     assert not reason or reason == "it did not serve within 10 minutes"
 

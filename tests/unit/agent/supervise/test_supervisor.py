@@ -13,8 +13,8 @@ import trio
 import trio.testing
 from structlog.testing import capture_logs
 
-from agent.supervise.health import Limits
-from agent.supervise.state import KEPT_EXITS, Ended, Exit, Process, ServerState, Started
+from agent.supervise.health import HealthLimits
+from agent.supervise.state import KEPT_EXITS, Ended, ServerExit, ServerProcess, ServerState, Started
 from agent.supervise.supervisor import Supervisor
 from schema.errors import MachineError
 
@@ -40,7 +40,7 @@ class Machine:
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         self.started, self.ended = started, ended
         if self.running:
-            started(Process(self.pids, trio.current_time() - self.age, environment="former"))
+            started(ServerProcess(self.pids, trio.current_time() - self.age, environment="former"))
         task_status.started()
         await trio.sleep_forever()
 
@@ -52,11 +52,11 @@ class Machine:
         self.pids += 1
         self.running = True
         environment = self.environment.get("MACHINE_ENVIRONMENT", "")
-        self.started(Process(self.pids, trio.current_time(), environment=environment))
+        self.started(ServerProcess(self.pids, trio.current_time(), environment=environment))
 
     def end(self, reason: str) -> None:
         self.running = False
-        self.ended(Exit(time.time(), reason, 1.0))
+        self.ended(ServerExit(time.time(), reason, 1.0))
 
     async def stop(self) -> None:
         self.calls.append("stop")
@@ -88,7 +88,7 @@ async def run_now(function: Callable[[], Any]) -> Any:
 async def supervised(machine: Machine, folder: Path, **limits: float) -> AsyncIterator[Supervisor]:
     supervisor = Supervisor(
         machine, machine, run_now, exits=folder / "exits", address=folder / "address",
-        limits=Limits(**limits),  # type: ignore[arg-type]
+        limits=HealthLimits(**limits),  # type: ignore[arg-type]
     )  # fmt: skip
     async with trio.open_nursery() as nursery:
         await nursery.start(supervisor.run)

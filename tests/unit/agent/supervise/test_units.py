@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent.configure.forwarding import OWN
 from agent.layout import AGENT, SERVER, Layout
-from agent.supervise.state import Exit, Process, died
+from agent.supervise.state import ServerExit, ServerProcess, died
 from agent.supervise.systemd import SystemdBackend, parse
 from agent.supervise.units import agent_unit, environment_file, files_of, server_environment, server_unit
 from schema.agent.reading import read_settings
@@ -141,11 +141,11 @@ async def run_now(function: Callable[[], Any]) -> Any:
     return function()
 
 
-async def observed(tmp_path: Path, *states: str) -> list[Process | Exit]:
+async def observed(tmp_path: Path, *states: str) -> list[ServerProcess | ServerExit]:
     """Return what is reported while the unit goes through the states."""
     control = Control(*states)
     backend = SystemdBackend(files_of(Layout(tmp_path, tmp_path)), tmp_path / "unit.d/pause.conf", run_now, control)
-    events: list[Process | Exit] = []
+    events: list[ServerProcess | ServerExit] = []
     async with trio.open_nursery() as nursery:
         await nursery.start(backend.run, events.append, events.append)
         while control.states:
@@ -167,7 +167,7 @@ async def test_a_running_unit_is_adopted_and_its_ends_are_reported(tmp_path: Pat
         shown(second, second, 14),
         shown(0, second, 14, 20, 2, 9, "oom-kill", "failed"),
     )
-    assert [type(event) for event in events] == [Process, Exit, Process, Exit]
+    assert [type(event) for event in events] == [ServerProcess, ServerExit, ServerProcess, ServerExit]
     assert events[0].pid == first  # type: ignore[union-attr]
     assert events[1].reason == "exit code 3"  # type: ignore[union-attr]
     assert events[1].ran == 4.0  # type: ignore[union-attr]
@@ -177,7 +177,7 @@ async def test_a_running_unit_is_adopted_and_its_ends_are_reported(tmp_path: Pat
 async def test_an_end_that_was_missed_is_reported_without_its_reason(tmp_path: Path) -> None:
     first, second = 2**22 + 1, 2**22 + 2
     events = await observed(tmp_path, shown(first, first, 5), shown(second, second, 14))
-    assert [type(event) for event in events] == [Process, Exit, Process]
+    assert [type(event) for event in events] == [ServerProcess, ServerExit, ServerProcess]
     assert "could not be observed" in events[1].reason  # type: ignore[union-attr]
 
 
@@ -191,8 +191,8 @@ async def test_a_process_that_was_never_seen_running_is_reported_as_ended(tmp_pa
         shown(0, second, 11, 12, 1, 4, "exit-code", "activating"),
         shown(0, third, 17, 18, 1, 0, "success", "inactive"),  # stopped on request
     )
-    assert [(type(event), event.reason, event.ran) for event in events if isinstance(event, Exit)] == [
-        (Exit, "exit code 4", 1.0)
+    assert [(type(event), event.reason, event.ran) for event in events if isinstance(event, ServerExit)] == [
+        (ServerExit, "exit code 4", 1.0)
     ]
     assert len(events) == 1
 

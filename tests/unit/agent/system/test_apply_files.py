@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.system.apply_files import Disk, apply_files
+from agent.system.apply_files import ManagedDisk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile
 from schema.errors import MachineError
 
@@ -20,7 +20,7 @@ class PowerCutError(BaseException):
     """The power failed: unlike an OSError, no program sees it."""
 
 
-class FailingDisk(Disk):
+class FailingDisk(ManagedDisk):
     """Disk on which the power fails before, during or after the operation with number `at`."""
 
     def __init__(self, root: Path, at: int, moment: str) -> None:
@@ -93,7 +93,7 @@ def without_manifest(root: Path) -> dict[str, str | tuple[int, bytes]]:
 
 
 def apply(root: Path, wanted: list[WantedFile]) -> FilePlan:
-    return apply_files(Disk(root), MANIFEST, wanted)
+    return apply_files(ManagedDisk(root), MANIFEST, wanted)
 
 
 def copy(content_by_name: dict[str, str | tuple[int, bytes]], target: Path) -> Path:
@@ -249,7 +249,7 @@ def test_something_other_than_a_file_is_reported(root: Path, special: str) -> No
 
 
 def test_a_full_disk_affects_one_file_and_is_retried(root: Path) -> None:
-    class FullDisk(Disk):
+    class FullDisk(ManagedDisk):
         def write(self, path: str, content: bytes, mode: int) -> None:
             if path.startswith(JOURNALD):
                 raise OSError(28, "No space left on device")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.system.journal import (
     TOO_LARGE,
     EntryLimit,
-    Lines,
+    JournalLines,
     Position,
     field_text,
     follow_command,
@@ -185,7 +185,7 @@ def test_a_backlog_passes_and_a_clock_set_back_does_not_block() -> None:
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line)), st.integers(1, 7))
 def test_lines_are_cut_wherever_a_read_ends(lines: list[bytes], size: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
-    cutter = Lines(10)
+    cutter = JournalLines(10)
     result = [line for start in range(0, len(data), size) for line in cutter.cut(data[start : start + size])]
     assert result == [line if len(line) <= 10 else None for line in lines]
 

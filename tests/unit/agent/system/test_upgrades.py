@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.system import upgrades
 from agent.system.os_release import OsRelease, parse_os_release
-from agent.system.upgrades import Repository, UpgradePlan, origins_pattern, parse_policy, plan_upgrades
+from agent.system.upgrades import AptRepository, UpgradePlan, origins_pattern, parse_policy, plan_upgrades
 from tests.unit.agent.system import samples
 
 DEBIAN = parse_os_release(samples.DEBIAN_12)
@@ -21,7 +21,7 @@ def patterns(plan: UpgradePlan) -> list[str]:
     return re.findall(r'^    "([^"]*)";$', body, re.MULTILINE)
 
 
-def matches(pattern: str, repository: Repository) -> bool:
+def matches(pattern: str, repository: AptRepository) -> bool:
     """Match as unattended-upgrades documents it."""
     values = {
         "origin": repository.origin,
@@ -166,7 +166,7 @@ def test_repositories_that_apt_does_not_upgrade_from_are_left_out() -> None:
     ],
 )
 def test_escaping(origin: str, pattern: str) -> None:
-    repository = Repository(origin, "n", "stable", "h.example.com")
+    repository = AptRepository(origin, "n", "stable", "h.example.com")
     assert origins_pattern(repository) == pattern
     assert matches(pattern, repository)
 
@@ -174,8 +174,10 @@ def test_escaping(origin: str, pattern: str) -> None:
 NAMES = st.text(max_size=8) | st.text(alphabet='ab,"\\=$%*?[]!{};/\n', max_size=8)
 
 
-@given(st.builds(Repository, NAMES, NAMES, NAMES, NAMES), st.builds(Repository, NAMES, NAMES, NAMES, NAMES))
-def test_a_pattern_matches_its_repository_and_cannot_leave_its_text(repository: Repository, other: Repository) -> None:
+@given(st.builds(AptRepository, NAMES, NAMES, NAMES, NAMES), st.builds(AptRepository, NAMES, NAMES, NAMES, NAMES))
+def test_a_pattern_matches_its_repository_and_cannot_leave_its_text(
+    repository: AptRepository, other: AptRepository
+) -> None:
     pattern = origins_pattern(repository)
     if pattern is None:
         return

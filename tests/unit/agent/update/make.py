@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from agent.update.record import Offer, Progress, Record, Release, Slots, Step
+from agent.update.record import Release, ReleaseOffer, ReleaseSlots, UpdateProgress, UpdateRecord, UpdateStep
 
 NOW = 1_000_000.0
 
@@ -16,14 +16,14 @@ def release(version: str, build: str = "") -> Release:
 
 
 FACTORY, OLD, CURRENT, TARGET, NEWER = map(release, ("1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"))
-IDLE = Record("machine-server", Slots(CURRENT, OLD, FACTORY))
+IDLE = UpdateRecord("machine-server", ReleaseSlots(CURRENT, OLD, FACTORY))
 
 
-def at(step: Step, **fields: object) -> Record:
+def at(step: UpdateStep, **fields: object) -> UpdateRecord:
     """Return a record in a step of the update to TARGET."""
-    progress = Progress(step, TARGET, NOW - 100, NOW - 10, NOW + 100, **fields)  # type: ignore[arg-type]
-    return Record("machine-server", Slots(CURRENT, OLD, FACTORY), progress)
+    progress = UpdateProgress(step, TARGET, NOW - 100, NOW - 10, NOW + 100, **fields)  # type: ignore[arg-type]
+    return UpdateRecord("machine-server", ReleaseSlots(CURRENT, OLD, FACTORY), progress)
 
 
-def offer(target: Release, explicit: bool = False) -> Offer:
-    return Offer(target, explicit)
+def offer(target: Release, explicit: bool = False) -> ReleaseOffer:
+    return ReleaseOffer(target, explicit)

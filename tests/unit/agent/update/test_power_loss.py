@@ -9,16 +9,25 @@ from agent.update.events import (
     DeadlinePassed,
     Event,
     Failed,
-    Held,
-    Observed,
+    HoldRequested,
     Offered,
+    ProgramObserved,
     Resumed,
     RollBackRequested,
     Started,
     Succeeded,
     WindowOpened,
 )
-from agent.update.record import Offer, Outcome, Record, Release, Slots, Step, decode, encode
+from agent.update.record import (
+    Release,
+    ReleaseOffer,
+    ReleaseSlots,
+    UpdateOutcome,
+    UpdateRecord,
+    UpdateStep,
+    decode,
+    encode,
+)
 from agent.update.steps import Action, advance, release_to_start, subject
 from tests.unit.agent.update.make import FACTORY, NOW, release
 
@@ -33,14 +42,14 @@ class Updates(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = NOW
-        self.record = Record("machine-server", Slots(FACTORY, None, FACTORY))
+        self.record = UpdateRecord("machine-server", ReleaseSlots(FACTORY, None, FACTORY))
         self.stored = encode(self.record)
         self.downloaded: set[str] = set()
         self.verified = {FACTORY.sha256}
         self.disk = {FACTORY.sha256}
-        self.doing: Step | Action = Action.NOTHING
+        self.doing: UpdateStep | Action = Action.NOTHING
         self.offers: list[Release] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[UpdateOutcome] = []
 
     # ---- the caller
 
@@ -58,13 +67,13 @@ class Updates(RuleBasedStateMachine):
         elif action is not Action.NOTHING:
             self.begin(action)
 
-    def note(self, record: Record) -> None:
+    def note(self, record: UpdateRecord) -> None:
         """Collect the new outcomes, of which the record keeps only the last."""
         before, after = self.record.history, record.history
         new = next(count for count in range(4) if (*before, *after[len(after) - count :])[-20:] == after)
         self.outcomes += after[len(after) - new :]
 
-    def begin(self, action: Step | Action) -> None:
+    def begin(self, action: UpdateStep | Action) -> None:
         self.doing = action
         if action is Action.CLEAN:
             slots = self.record.slots
@@ -83,40 +92,40 @@ class Updates(RuleBasedStateMachine):
         """Do what the step asks for, on the disk."""
         sha256 = subject(self.record).sha256
         match self.doing:
-            case Step.DOWNLOAD:
+            case UpdateStep.DOWNLOAD:
                 self.downloaded.add(sha256)
-            case Step.VERIFY:
+            case UpdateStep.VERIFY:
                 assert sha256 in self.downloaded
                 self.verified.add(sha256)
-            case Step.STAGE:
+            case UpdateStep.STAGE:
                 assert sha256 in self.verified
                 self.disk.add(sha256)
-            case Step.SWITCH | Step.TRIAL | Step.ROLL_BACK | Step.RECOVER:
+            case UpdateStep.SWITCH | UpdateStep.TRIAL | UpdateStep.ROLL_BACK | UpdateStep.RECOVER:
                 assert sha256 in self.disk & self.verified
 
     # ---- events
 
     @rule(wish=st.sampled_from([None, *RELEASES]), explicit=st.booleans(), lost=LOST)
     def offer(self, wish: Release | None, explicit: bool, lost: str) -> None:
-        self.deliver(Offered(Offer(wish, explicit) if wish else None), lost)
+        self.deliver(Offered(ReleaseOffer(wish, explicit) if wish else None), lost)
 
-    @precondition(lambda self: isinstance(self.doing, Step))
+    @precondition(lambda self: isinstance(self.doing, UpdateStep))
     @rule(lost=LOST)
     def succeed(self, lost: str) -> None:
-        assert isinstance(self.doing, Step)
+        assert isinstance(self.doing, UpdateStep)
         self.carry_out()
         self.deliver(Succeeded(self.doing, subject(self.record).sha256), lost)
 
-    @precondition(lambda self: isinstance(self.doing, Step))
+    @precondition(lambda self: isinstance(self.doing, UpdateStep))
     @rule(permanent=st.booleans(), done=st.booleans(), lost=LOST)
     def fail(self, permanent: bool, done: bool, lost: str) -> None:
-        assert isinstance(self.doing, Step)
+        assert isinstance(self.doing, UpdateStep)
         if done:
             self.carry_out()
         self.deliver(Failed(self.doing, subject(self.record).sha256, "a reason", permanent), lost)
 
-    @rule(step=st.sampled_from(Step), about=st.sampled_from(RELEASES), event=st.sampled_from([Succeeded, Failed]))
-    def outdated(self, step: Step, about: Release, event: type[Succeeded] | type[Failed]) -> None:
+    @rule(step=st.sampled_from(UpdateStep), about=st.sampled_from(RELEASES), event=st.sampled_from([Succeeded, Failed]))
+    def outdated(self, step: UpdateStep, about: Release, event: type[Succeeded] | type[Failed]) -> None:
         progress = self.record.progress
         if progress is None or (progress.step, subject(self.record).sha256) != (step, about.sha256):
             before = self.record
@@ -144,7 +153,7 @@ class Updates(RuleBasedStateMachine):
         lost=LOST,
     )
     def observe(self, up: float, served: bool, configured: bool, offline: str, lost: str) -> None:
-        self.deliver(Observed(release_to_start(self.record).sha256, up, served, configured, offline), lost)
+        self.deliver(ProgramObserved(release_to_start(self.record).sha256, up, served, configured, offline), lost)
 
     @rule(lost=LOST)
     def roll_back(self, lost: str) -> None:
@@ -152,7 +161,7 @@ class Updates(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 100_000), lost=LOST)
     def hold(self, seconds: float, lost: str) -> None:
-        self.deliver(Held(self.now + seconds), lost)
+        self.deliver(HoldRequested(self.now + seconds), lost)
 
     @rule()
     def cut(self) -> None:
@@ -169,11 +178,11 @@ class Updates(RuleBasedStateMachine):
             if progress.pausing:
                 self.now = max(self.now, progress.deadline)
                 self.deliver(DeadlinePassed())
-            elif progress.step is Step.WAIT:
+            elif progress.step is UpdateStep.WAIT:
                 self.now = max(self.now, self.record.hold_until)
                 self.deliver(WindowOpened())
-            elif progress.step in (Step.TRIAL, Step.RECOVER):
-                self.deliver(Observed(sha256, 1000.0, True, True))
+            elif progress.step in (UpdateStep.TRIAL, UpdateStep.RECOVER):
+                self.deliver(ProgramObserved(sha256, 1000.0, True, True))
             else:
                 self.doing = progress.step
                 self.carry_out()
@@ -191,7 +200,7 @@ class Updates(RuleBasedStateMachine):
         assert record.slots.previous is None or not record.is_quarantined(record.slots.previous)
         explicit = record.progress is not None and record.progress.explicit
         assert not record.is_quarantined(runs) or explicit or runs == FACTORY
-        if record.progress is not None and record.progress.step not in (Step.ROLL_BACK, Step.RECOVER):
+        if record.progress is not None and record.progress.step not in (UpdateStep.ROLL_BACK, UpdateStep.RECOVER):
             assert explicit or not record.is_quarantined(record.progress.target)
 
     @invariant()

@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from agent.update.events import Failed, Offered, RollBackRequested
-from agent.update.record import InvalidRecord, Record, Release, Step, decode, encode
+from agent.update.record import InvalidRecord, Release, UpdateRecord, UpdateStep, decode, encode
 from agent.update.steps import advance
 from agent.update.store import COPY, Loaded, load, save
 from schema.errors import MachineError
 from tests.unit.agent.update.make import IDLE, NEWER, NOW, TARGET, at, offer
 
-BUSY = at(Step.TRIAL, attempts=2, explicit=True, error="a reason", offline_before="no-link", following=offer(NEWER))
+BUSY = at(
+    UpdateStep.TRIAL, attempts=2, explicit=True, error="a reason", offline_before="no-link", following=offer(NEWER)
+)
 RICH = advance(advance(BUSY, RollBackRequested(), NOW).record, Offered(None), NOW).record
 
 
 @pytest.mark.parametrize("record", [IDLE, BUSY, RICH])
-def test_a_record_is_read_as_it_was_saved(record: Record, tmp_path: Path) -> None:
+def test_a_record_is_read_as_it_was_saved(record: UpdateRecord, tmp_path: Path) -> None:
     path = tmp_path / "folder" / "update.json"
     assert load(path) == Loaded(None)
     save(path, record)
@@ -100,6 +102,6 @@ def test_a_record_keeps_the_last_outcomes() -> None:
     record = IDLE
     for number in range(30):
         record = advance(record, Offered(offer(TARGET, explicit=True)), NOW).record
-        record = advance(record, Failed(Step.RESOLVE, TARGET.sha256, f"reason {number}", True), NOW).record
+        record = advance(record, Failed(UpdateStep.RESOLVE, TARGET.sha256, f"reason {number}", True), NOW).record
     assert [outcome.reason for outcome in record.history] == [f"reason {number}" for number in range(10, 30)]
     assert [entry.reason for entry in record.quarantine] == ["reason 29"]

@@ -13,18 +13,18 @@ import pytest
 import trio
 
 from agent.control.report import (
-    Exit,
+    AgentReport,
+    ExitReport,
     InterfaceReport,
     NetworkReport,
-    Problem,
+    ProblemReport,
     ProgramReport,
-    Report,
     SystemReport,
-    UnusedNetwork,
-    Waiting,
+    UnusedNetworkReport,
+    WaitReport,
     encode,
 )
-from agent.update.record import Outcome, Quarantined, Result
+from agent.update.record import QuarantinedRelease, UpdateOutcome, UpdateResult
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.releases import reports
@@ -48,16 +48,16 @@ def _real_time(clock: Clock) -> None:
 NOW = 1_700_000_000.0  # by a clock of the machine that is years behind
 SERVER = ProgramReport(
     version="1.3.0", running=True, since=NOW - 7200, serving=True, previous="1.2.0", target="1.4.0", step="wait",
-    step_since=NOW - 600, waiting_for=(Waiting("the door is open", NOW - 600),),
-    restart=Waiting("its environment variables have changed", NOW - 60), hold_until=NOW + 86400, error="no space",
-    quarantine=(Quarantined("b" * 64, "1.3.9", "it did not serve", NOW - 5000),),
-    history=(Outcome("1.3.9", "1.3.0", "a" * 64, Result.ROLLED_BACK, "it hangs", NOW - 800, NOW - 700),),
-    exits=(Exit(NOW - 7300, "killed by SIGKILL", 3600.0),),
+    step_since=NOW - 600, waiting_for=(WaitReport("the door is open", NOW - 600),),
+    restart=WaitReport("its environment variables have changed", NOW - 60), hold_until=NOW + 86400, error="no space",
+    quarantine=(QuarantinedRelease("b" * 64, "1.3.9", "it did not serve", NOW - 5000),),
+    history=(UpdateOutcome("1.3.9", "1.3.0", "a" * 64, UpdateResult.ROLLED_BACK, "it hangs", NOW - 800, NOW - 700),),
+    exits=(ExitReport(NOW - 7300, "killed by SIGKILL", 3600.0),),
 )  # fmt: skip
 OWN = ProgramReport(version="1.3.1", running=True, since=NOW - 60, serving=True, target="1.3.2", step="download",
                     pausing=True, deadline=NOW + 600)  # fmt: skip
-PROBLEM = Problem("agent.advanced_settings.debug", "must be true or false", "write true")
-FULL = Report(NOW, OWN, SERVER, problems=(PROBLEM,), system=SystemReport(("etc/systemd/journald.conf.d/x.conf",)))
+PROBLEM = ProblemReport("agent.advanced_settings.debug", "must be true or false", "write true")
+FULL = AgentReport(NOW, OWN, SERVER, problems=(PROBLEM,), system=SystemReport(("etc/systemd/journald.conf.d/x.conf",)))
 
 
 async def send(cloud: MemoryCloud, part: str, report: bytes) -> None:
@@ -113,7 +113,7 @@ async def test_everything_of_a_report_is_shown(cloud: MemoryCloud, part: str) ->
 
 async def test_a_trial_is_not_shown_as_an_error_and_has_no_button_to_update(cloud: MemoryCloud, part: str) -> None:
     trial = ProgramReport(version="1.4.0", running=True, serving=True, target="1.4.0", step="trial", error="too early")
-    await send(cloud, part, encode(Report(NOW, OWN, trial)))
+    await send(cloud, part, encode(AgentReport(NOW, OWN, trial)))
     html = await page_of(cloud, part)
     assert "The version is not confirmed yet: too early" in text_of(html)
     assert "Last error" not in html
@@ -251,7 +251,8 @@ NETWORK = NetworkReport(
     interfaces=(
         InterfaceReport(
             name="wlan0", manager="machine-agent", network="home", addresses=("192.168.1.5/24",),
-            state="It has joined home.", unused=(UnusedNetwork("<b>garage</b>", "It was not heard.", "move closer"),),
+            state="It has joined home.",
+            unused=(UnusedNetworkReport("<b>garage</b>", "It was not heard.", "move closer"),),
         ),
     ),
 )  # fmt: skip

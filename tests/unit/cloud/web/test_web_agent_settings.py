@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent.control.fetch import Versions, fetch
-from agent.control.report import ProgramReport, Report, encode, problems_of
+from agent.control.report import AgentReport, ProgramReport, encode, problems_of
 from agent.control.settings import SettingsState
 from cloud.domain.releases.agent_report import wanted_version
 from cloud.server.memory import MemoryCloud
@@ -59,7 +59,7 @@ class Machine:
         await self.settings.apply(fetched.settings)
         self.version_problems = fetched.problems
         problems = problems_of(self.settings.problems)
-        report = encode(Report(1.0, ProgramReport(), ProgramReport(), problems=problems))
+        report = encode(AgentReport(1.0, ProgramReport(), ProgramReport(), problems=problems))
         await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=report)
         return self.settings.current
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 import trio
 
-from agent.control.report import Problem, ProgramReport, Report, Waiting, encode
-from agent.update.record import Outcome, Result
+from agent.control.report import AgentReport, ProblemReport, ProgramReport, WaitReport, encode
+from agent.update.record import UpdateOutcome, UpdateResult
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
@@ -23,7 +23,7 @@ from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, signed_in
 
 LIMIT = 30.0
-FAILED = Outcome("1.2.0", "1.3.0", "a" * 64, Result.ROLLED_BACK, "it hangs", 1.0, 2.0)
+FAILED = UpdateOutcome("1.2.0", "1.3.0", "a" * 64, UpdateResult.ROLLED_BACK, "it hangs", 1.0, 2.0)
 
 
 def own(version: str) -> ProgramReport:
@@ -31,13 +31,15 @@ def own(version: str) -> ProgramReport:
 
 
 REPORTS = {
-    "rover": Report(9.0, own("1.0.0"), own("1.2.0")),
-    "oven": Report(
+    "rover": AgentReport(9.0, own("1.0.0"), own("1.2.0")),
+    "oven": AgentReport(
         9.0,
         own("1.0.0"),
-        ProgramReport(version="1.2.0", target="1.3.0", step="wait", waiting_for=(Waiting("the door is open", 1.0),)),
+        ProgramReport(version="1.2.0", target="1.3.0", step="wait", waiting_for=(WaitReport("the door is open", 1.0),)),
     ),
-    "pump": Report(9.0, own("1.1.0"), ProgramReport(version="1.2.0", history=(FAILED,)), problems=(Problem("a", "b"),)),
+    "pump": AgentReport(
+        9.0, own("1.1.0"), ProgramReport(version="1.2.0", history=(FAILED,)), problems=(ProblemReport("a", "b"),)
+    ),
     "arm": None,
 }
 CASES = [
@@ -68,7 +70,7 @@ async def parts(cloud: MemoryCloud) -> dict[str, str]:
     return created
 
 
-async def send(cloud: MemoryCloud, part: str, report: Report) -> None:
+async def send(cloud: MemoryCloud, part: str, report: AgentReport) -> None:
     client = cloud.client(part, PART_SECRET)
     await client.call(AGENTS, "", "report_agent", part_id=part, report_json=encode(report))
 
@@ -128,12 +130,12 @@ async def test_rows_follow_the_reports_of_agents(cloud: MemoryCloud, parts: dict
             assert ">pump</a>" in (first := await rows())
             assert ">rover</a>" not in first
             failed = ProgramReport(version="1.2.0", history=(FAILED,))
-            await send(cloud, parts["rover"], Report(9.0, own("1.0.0"), failed))
+            await send(cloud, parts["rover"], AgentReport(9.0, own("1.0.0"), failed))
             assert ">rover</a>" in await rows()
 
 
 async def test_versions_of_a_hostile_machine_are_escaped_and_limited(cloud: MemoryCloud, parts: dict[str, str]) -> None:
-    await send(cloud, parts["arm"], Report(9.0, own('"><script>alert(1)</script>'), own("1.2.0")))
+    await send(cloud, parts["arm"], AgentReport(9.0, own('"><script>alert(1)</script>'), own("1.2.0")))
     page = (await (await signed_in(cloud)).get("/")).text
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from netmgr.dhcp import client as machine
-from netmgr.dhcp.client import NAK_WAIT, Client, Identity, Phase, Step, lease_of
-from netmgr.dhcp.codec import REPLY, Kind, Message, Option, decode, encode
-from netmgr.dhcp.server import Server
+from netmgr.dhcp.client import NAK_WAIT, Client, ClientIdentity, DhcpPhase, DhcpStep, lease_of
+from netmgr.dhcp.codec import REPLY, DhcpKind, DhcpMessage, Option, decode, encode
+from netmgr.dhcp.server import DhcpServer
 
-ME = Identity(mac=bytes.fromhex("020000000001"), hostname="pi")
+ME = ClientIdentity(mac=bytes.fromhex("020000000001"), hostname="pi")
 SERVER = IPv4Address("192.168.1.1")
 
 
@@ -23,7 +23,7 @@ def half() -> float:
     return 0.5
 
 
-def answer(step: Step, kind: Kind, **changes: object) -> Message:
+def answer(step: DhcpStep, kind: DhcpKind, **changes: object) -> DhcpMessage:
     """Return a usual answer to the last message; `changes` replaces options by name, and yiaddr."""
     question = step.send[-1].message
     options: dict[int, bytes] = {
@@ -36,27 +36,27 @@ def answer(step: Step, kind: Kind, **changes: object) -> Message:
     }
     yiaddr = changes.pop("yiaddr", IPv4Address("192.168.1.50"))
     options |= {Option[name]: value for name, value in changes.items()}  # type: ignore[misc]
-    return Message(op=REPLY, xid=question.xid, mac=question.mac, yiaddr=yiaddr, options=options)  # type: ignore[arg-type]
+    return DhcpMessage(op=REPLY, xid=question.xid, mac=question.mac, yiaddr=yiaddr, options=options)  # type: ignore[arg-type]
 
 
-def bound(now: float = 0.0) -> tuple[Client, Step]:
+def bound(now: float = 0.0) -> tuple[Client, DhcpStep]:
     step = machine.start(ME, None, now, half)
-    step = machine.received(step.client, answer(step, Kind.OFFER), now, half)
+    step = machine.received(step.client, answer(step, DhcpKind.OFFER), now, half)
     request = step
-    step = machine.received(step.client, answer(step, Kind.ACK), now, half)
+    step = machine.received(step.client, answer(step, DhcpKind.ACK), now, half)
     return step.client, request
 
 
 def test_a_lease_is_selected_and_requested() -> None:
     step = machine.start(ME, None, 0.0, half)
-    assert step.send[0].message.kind == Kind.DISCOVER
-    step = machine.received(step.client, answer(step, Kind.OFFER), 1.0, half)
+    assert step.send[0].message.kind == DhcpKind.DISCOVER
+    step = machine.received(step.client, answer(step, DhcpKind.OFFER), 1.0, half)
     request = step.send[0].message
     assert (request.kind, request.address(Option.ADDRESS), request.address(Option.SERVER)) == (
-        Kind.REQUEST, IPv4Address("192.168.1.50"), SERVER,
+        DhcpKind.REQUEST, IPv4Address("192.168.1.50"), SERVER,
     )  # fmt: skip
-    step = machine.received(step.client, answer(step, Kind.ACK), 1.5, half)
-    assert step.client.phase is Phase.BOUND
+    step = machine.received(step.client, answer(step, DhcpKind.ACK), 1.5, half)
+    assert step.client.phase is DhcpPhase.BOUND
     assert step.client.lease is not None
     assert step.client.lease.address == IPv4Interface("192.168.1.50/24")
     assert step.client.lease.obtained == 1.0, "it counts from the request, as the server counts from its answer"
@@ -69,57 +69,57 @@ def test_a_silent_server_is_asked_ever_more_rarely() -> None:
     for _ in range(8):
         times.append(step.client.deadline)
         step = machine.expired(step.client, step.client.deadline, half)
-        assert step.send[0].message.kind == Kind.DISCOVER
+        assert step.send[0].message.kind == DhcpKind.DISCOVER
     assert [later - earlier for earlier, later in pairwise(times)] == [2, 4, 8, 16, 32, 64, 64, 64]
 
 
 def test_a_server_that_does_not_grant_its_offer_is_left() -> None:
     step = machine.start(ME, None, 0.0, half)
-    step = machine.received(step.client, answer(step, Kind.OFFER), 0.0, half)
+    step = machine.received(step.client, answer(step, DhcpKind.OFFER), 0.0, half)
     kinds = []
     for _ in range(5):
         step = machine.expired(step.client, step.client.deadline, half)
         kinds.append(step.send[0].message.kind)
-    assert kinds == [Kind.REQUEST] * 3 + [Kind.DISCOVER] * 2
+    assert kinds == [DhcpKind.REQUEST] * 3 + [DhcpKind.DISCOVER] * 2
 
 
 def test_the_remembered_address_is_requested_first() -> None:
     client, _ = bound()
     step = machine.start(ME, client.lease, 5.0, half)
     request = step.send[0].message
-    assert (request.kind, request.address(Option.ADDRESS)) == (Kind.REQUEST, IPv4Address("192.168.1.50"))
+    assert (request.kind, request.address(Option.ADDRESS)) == (DhcpKind.REQUEST, IPv4Address("192.168.1.50"))
     assert Option.SERVER not in request.options
-    other = machine.received(step.client, answer(step, Kind.NAK), 5.0, half)
+    other = machine.received(step.client, answer(step, DhcpKind.NAK), 5.0, half)
     assert other.client.deadline == 5.0, "another network: ask for its address at once"
     silent = machine.expired(step.client, step.client.deadline, half)
     silent = machine.expired(silent.client, silent.client.deadline, half)
-    assert silent.send[0].message.kind == Kind.DISCOVER
+    assert silent.send[0].message.kind == DhcpKind.DISCOVER
 
 
 def test_a_lease_is_renewed_then_rebound_then_lost() -> None:
     client, _ = bound()
     step = machine.expired(client, 1800.0, half)
-    assert (step.client.phase, step.send[0].server) == (Phase.RENEWING, SERVER)
+    assert (step.client.phase, step.send[0].server) == (DhcpPhase.RENEWING, SERVER)
     assert step.send[0].message.ciaddr == IPv4Address("192.168.1.50")
     step = machine.expired(step.client, 3150.0, half)
-    assert (step.client.phase, step.send[0].server) == (Phase.REBINDING, None)
+    assert (step.client.phase, step.send[0].server) == (DhcpPhase.REBINDING, None)
     assert step.client.lease is not None
     step = machine.expired(step.client, 3600.0, half)
-    assert (step.client.phase, step.client.lease) == (Phase.SELECTING, None)
+    assert (step.client.phase, step.client.lease) == (DhcpPhase.SELECTING, None)
 
 
 def test_a_renewed_lease_counts_from_its_request() -> None:
     client, _ = bound()
     step = machine.expired(client, 1800.0, half)
-    step = machine.received(step.client, answer(step, Kind.ACK), 1801.0, half)
+    step = machine.received(step.client, answer(step, DhcpKind.ACK), 1801.0, half)
     assert step.client.deadline == 1800.0 + 1800.0
-    assert step.client.phase is Phase.BOUND
+    assert step.client.phase is DhcpPhase.BOUND
 
 
 def test_a_refused_renewal_ends_the_lease_and_waits() -> None:
     client, _ = bound()
     step = machine.expired(client, 1800.0, half)
-    step = machine.received(step.client, answer(step, Kind.NAK), 1801.0, half)
+    step = machine.received(step.client, answer(step, DhcpKind.NAK), 1801.0, half)
     assert (step.client.lease, step.client.deadline) == (None, 1801.0 + NAK_WAIT)
 
 
@@ -135,10 +135,10 @@ def test_a_refused_renewal_ends_the_lease_and_waits() -> None:
         ),
     ],
 )
-def test_answers_to_others_are_ignored(change: Callable[[Message], Message]) -> None:
+def test_answers_to_others_are_ignored(change: Callable[[DhcpMessage], DhcpMessage]) -> None:
     step = machine.start(ME, None, 0.0, half)
-    step = machine.received(step.client, answer(step, Kind.OFFER), 0.0, half)
-    after = machine.received(step.client, change(answer(step, Kind.ACK)), 0.0, half)
+    step = machine.received(step.client, answer(step, DhcpKind.OFFER), 0.0, half)
+    after = machine.received(step.client, change(answer(step, DhcpKind.ACK)), 0.0, half)
     assert after.client == step.client
 
 
@@ -161,8 +161,8 @@ def test_answers_to_others_are_ignored(change: Callable[[Message], Message]) -> 
 )
 def test_unusable_leases_are_not_taken(changes: dict[str, object]) -> None:
     step = machine.start(ME, None, 0.0, half)
-    after = machine.received(step.client, answer(step, Kind.OFFER, **changes), 0.0, half)
-    assert after.client.phase is Phase.SELECTING
+    after = machine.received(step.client, answer(step, DhcpKind.OFFER, **changes), 0.0, half)
+    assert after.client.phase is DhcpPhase.SELECTING
 
 
 def test_wrong_details_of_a_lease_are_left_out() -> None:
@@ -170,7 +170,7 @@ def test_wrong_details_of_a_lease_are_left_out() -> None:
     lease = lease_of(
         answer(
             step,
-            Kind.ACK,
+            DhcpKind.ACK,
             ROUTER=b"\x7f\0\0\x01" + IPv4Address("192.168.1.50").packed + SERVER.packed,
             DNS=b"\xff\xff\xff\xff" + SERVER.packed,
             RENEWAL=(9000).to_bytes(4, "big"),
@@ -189,12 +189,12 @@ def test_wrong_details_of_a_lease_are_left_out() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_client_and_server_agree_over_a_network_that_loses_and_repeats_packets(seed: int) -> None:
     random, now = Random(seed), 0.0
-    server = Server(IPv4Interface("10.42.0.1/24"))
-    clients = {number: Identity(mac=bytes((2, 0, 0, 0, 0, number))) for number in range(1, 6)}
+    server = DhcpServer(IPv4Interface("10.42.0.1/24"))
+    clients = {number: ClientIdentity(mac=bytes((2, 0, 0, 0, 0, number))) for number in range(1, 6)}
     states = {number: machine.start(identity, None, 0.0, random.random) for number, identity in clients.items()}
-    air: list[tuple[float, int, Message]] = []
+    air: list[tuple[float, int, DhcpMessage]] = []
 
-    def sent(number: int, step: Step) -> None:
+    def sent(number: int, step: DhcpStep) -> None:
         states[number] = step
         for sending in step.send:
             for _ in range(random.choice([0, 1, 1, 2])):

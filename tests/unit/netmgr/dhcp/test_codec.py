@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from netmgr.dhcp.codec import (
     MIN_SIZE,
     REQUEST,
-    Kind,
-    Message,
+    DhcpKind,
+    DhcpMessage,
     Option,
     decode,
     domain_of,
@@ -25,7 +25,7 @@ from netmgr.dhcp.socket import checksum, packet, payload
 MAC = bytes.fromhex("020000000001")
 ADDRESSES = st.integers(0, 2**32 - 1).map(IPv4Address)
 MESSAGES = st.builds(
-    Message,
+    DhcpMessage,
     op=st.sampled_from([1, 2]),
     xid=st.integers(0, 2**32 - 1),
     mac=st.binary(min_size=6, max_size=6),
@@ -39,7 +39,7 @@ MESSAGES = st.builds(
 
 
 @given(MESSAGES)
-def test_round_trip(message: Message) -> None:
+def test_round_trip(message: DhcpMessage) -> None:
     data = encode(message)
     assert len(data) >= MIN_SIZE
     assert decode(data) == message
@@ -55,12 +55,12 @@ def test_no_bytes_cause_an_error(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300), MESSAGES)
-def test_no_options_cause_an_error(data: bytes, message: Message) -> None:
+def test_no_options_cause_an_error(data: bytes, message: DhcpMessage) -> None:
     decode(encode(message)[:240] + data)
 
 
 def test_an_option_in_parts_is_one_value() -> None:
-    whole = encode(Message(op=REQUEST, xid=1, mac=MAC, options={Option.KIND: b"\x01"}))
+    whole = encode(DhcpMessage(op=REQUEST, xid=1, mac=MAC, options={Option.KIND: b"\x01"}))
     parts = whole[:240] + bytes((121, 3, 24, 10, 0, 121, 5, 0, 10, 0, 0, 1, 255))
     message = decode(parts)
     assert message is not None
@@ -68,12 +68,12 @@ def test_an_option_in_parts_is_one_value() -> None:
 
 
 def test_options_in_the_fields_for_names_count() -> None:
-    whole = bytearray(encode(Message(op=REQUEST, xid=1, mac=MAC, options={52: b"\x03"})))
+    whole = bytearray(encode(DhcpMessage(op=REQUEST, xid=1, mac=MAC, options={52: b"\x03"})))
     whole[44:48] = bytes((53, 1, 5, 255))  # the server's name
     whole[108:112] = bytes((12, 1, 0x61, 255))  # the file
     message = decode(bytes(whole))
     assert message is not None
-    assert message.kind == Kind.ACK
+    assert message.kind == DhcpKind.ACK
     assert message.options[Option.HOSTNAME] == b"a"
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netmgr.model.facts import Radio
+from netmgr.model.facts import WifiRadio
 from netmgr.netlink.codecs import encode, marshal
 from netmgr.netlink.nl80211 import changes_of
 from netmgr.netlink.radio_codecs import (
@@ -40,7 +40,7 @@ def combination(maximum: int, *limits: tuple[int, tuple[int, ...]]) -> dict[str,
     return {"attrs": [["LIMITS", entries], ["MAXNUM", maximum], ["NUM_CHANNELS", 1]]}
 
 
-def radio(*combinations: dict[str, Any], supported: tuple[int, ...] = (STATION, ACCESS_POINT)) -> Radio:
+def radio(*combinations: dict[str, Any], supported: tuple[int, ...] = (STATION, ACCESS_POINT)) -> WifiRadio:
     (read,) = radios_of(
         [
             message(WIPHY=3, SUPPORTED_IFTYPES=kinds(*supported)),
@@ -78,9 +78,9 @@ def test_parts_of_several_radios_are_sorted() -> None:
         message(WIPHY=2, EXT_FEATURES=bytes(offload)),
     ]
     assert radios_of(messages) == (
-        Radio(number=0, hotspot=False, both=False, sae=False),
-        Radio(number=1, hotspot=True, both=False, sae=True),
-        Radio(number=2, hotspot=False, both=False, sae=True),
+        WifiRadio(number=0, hotspot=False, both=False, sae=False),
+        WifiRadio(number=1, hotspot=True, both=False, sae=True),
+        WifiRadio(number=2, hotspot=False, both=False, sae=True),
     )
 
 

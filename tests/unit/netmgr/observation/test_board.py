@@ -6,15 +6,15 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from netmgr.model.facts import Link, Manager
-from netmgr.observation.board import Board
+from netmgr.model.facts import Manager, NetworkLink
+from netmgr.observation.board import FactsBoard
 from netmgr.observation.kernel import Managers
 
-ETHERNET = Link(index=2, name="eth0", kind="wired", up=True, carrier=False, mac="02:00:00:00:00:01")
+ETHERNET = NetworkLink(index=2, name="eth0", kind="wired", up=True, carrier=False, mac="02:00:00:00:00:01")
 
 
 async def test_changes_are_notified_and_repetitions_are_not(autojump_clock: MockClock) -> None:
-    board = Board()
+    board = FactsBoard()
     before = board.changed
     board.put(links=(ETHERNET,))
     assert before.is_set()

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import Address, Association, Facts, Radio
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import Association, InterfaceAddress, NetworkFacts, WifiRadio
 from netmgr.model.network import Network, Open, Personal, StaticAddress
 from netmgr.model.plan import PROTOCOL
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.planning.difference import Owned
 from tests.unit.netmgr.planning.support import HOTSPOT, lease, link, route
 
@@ -57,18 +57,18 @@ leases = st.builds(
     mtu=choice((None, 68, 1400)),
 )
 addresses = st.lists(
-    st.builds(Address, value=choice(ADDRESSES).map(IPv4Interface), dynamic=flags),
+    st.builds(InterfaceAddress, value=choice(ADDRESSES).map(IPv4Interface), dynamic=flags),
     max_size=2,
     unique_by=lambda each: each.value,
 ).map(tuple)
 managers = choice(("", "NetworkManager", "machine-agent", "machine-agent"))
 radios = st.builds(
-    Radio, number=st.just(0), hotspot=usually, both=flags, blocked=choice(("", "", "", "soft", "hard"))
+    WifiRadio, number=st.just(0), hotspot=usually, both=flags, blocked=choice(("", "", "", "soft", "hard"))
 )  # fmt: skip
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Settings, Facts, Decision, Owned]:
+def situations(draw: st.DrawFn) -> tuple[NetworkSettings, NetworkFacts, NetworkDecision, Owned]:
     """Return any settings, facts and decision, and the addresses that netmgr has made."""
     present = [name for name in NAMES if draw(usually)]
     wifi = [name for name in present if name.startswith("w")]
@@ -76,7 +76,7 @@ def situations(draw: st.DrawFn) -> tuple[Settings, Facts, Decision, Owned]:
         link(name, up=draw(flags), carrier=draw(usually), manager=draw(managers), addresses=draw(addresses))
         for name in present
     )
-    settings = Settings(
+    settings = NetworkSettings(
         enabled=draw(choice((True,) * 9 + (False,))),
         networks=tuple(draw(network(name)) for name in NAMES if draw(usually)),
         hotspot=draw(choice((None, HOTSPOT, HOTSPOT))),
@@ -85,7 +85,7 @@ def situations(draw: st.DrawFn) -> tuple[Settings, Facts, Decision, Owned]:
     )
     joined = {each.label: each for each in settings.networks if each.label in wifi and draw(usually)}
     leased = {name: draw(leases) for name in present if draw(usually)}
-    facts = Facts(
+    facts = NetworkFacts(
         now=10,
         links=links,
         routes=tuple(
@@ -104,7 +104,7 @@ def situations(draw: st.DrawFn) -> tuple[Settings, Facts, Decision, Owned]:
         hotspot=(hotspot := draw(choice(("", *wifi)))),
         hosted=(draw(choice((HOTSPOT, replace(HOTSPOT, password="another horse")))) if hotspot else None),
     )
-    decision = Decision(
+    decision = NetworkDecision(
         join={name: draw(choice((name, name, "other"))) for name in wifi if draw(usually)},
         hotspot=draw(choice(("", "", "wlan0", "wlan1"))),
     )

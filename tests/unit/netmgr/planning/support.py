@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from netmgr.model.facts import OWN, Address, Facts, Lease, Link, Radio, Route
+from netmgr.model.facts import OWN, AddressLease, InterfaceAddress, KernelRoute, NetworkFacts, NetworkLink, WifiRadio
 from netmgr.model.network import Network, Open, StaticAddress
 from netmgr.model.plan import (
     PROTOCOL,
@@ -38,28 +38,28 @@ from netmgr.planning.difference import Owned
 
 EVERYTHING = IPv4Network("0.0.0.0/0")
 HOTSPOT = Hotspot(ssid=b"machine-setup", password="correct horse")
-RADIO = Radio(number=0, hotspot=True, both=False)
+RADIO = WifiRadio(number=0, hotspot=True, both=False)
 WIRED = Network(label="wire", kind="wired", source="cloud")
 HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home", security=Open())
 DEFAULT = PlannedRoute(destination=EVERYTHING, gateway=IPv4Address("192.0.2.1"), metric=100)
 
 
-def link(name: str, **values: Any) -> Link:
+def link(name: str, **values: Any) -> NetworkLink:
     """Return a link that is up and connected; its kind follows from its name, and wlanN has radio N."""
     kind, number = {"e": "wired", "w": "wifi"}.get(name[0], "other"), int(name[-1])
     base = {"index": 2 + number, "name": name, "kind": kind, "up": True, "carrier": True, "mac": "02:00:00:00:00:01"}
-    return Link(**{**base, "radio": number if kind == "wifi" else None, **values})
+    return NetworkLink(**{**base, "radio": number if kind == "wifi" else None, **values})
 
 
 def static(address: str, gateway: str | None = None) -> StaticAddress:
     return StaticAddress(address=IPv4Interface(address), gateway=IPv4Address(gateway) if gateway else None)
 
 
-def lease(address: str = "192.0.2.7/24", gateway: str | None = "192.0.2.1", **values: Any) -> Lease:
+def lease(address: str = "192.0.2.7/24", gateway: str | None = "192.0.2.1", **values: Any) -> AddressLease:
     """Return a lease; routes as pairs of text."""
     routes = [(IPv4Network(destination), IPv4Address(hop)) for destination, hop in values.pop("routes", ())]
     dns = tuple(map(IPv4Address, values.pop("dns", ())))
-    return Lease(
+    return AddressLease(
         address=IPv4Interface(address),
         gateway=IPv4Address(gateway) if gateway else None,
         routes=tuple(routes),
@@ -73,14 +73,14 @@ def lease(address: str = "192.0.2.7/24", gateway: str | None = "192.0.2.1", **va
     )
 
 
-def route(interface: str, metric: int, *, protocol: int = PROTOCOL, gateway: str = "192.0.2.1") -> Route:
+def route(interface: str, metric: int, *, protocol: int = PROTOCOL, gateway: str = "192.0.2.1") -> KernelRoute:
     """Return a default route."""
-    return Route(
+    return KernelRoute(
         destination=EVERYTHING, gateway=IPv4Address(gateway), interface=interface, metric=metric, protocol=protocol
     )
 
 
-def routes(facts: Facts, *, ours: bool = True) -> set[str]:
+def routes(facts: NetworkFacts, *, ours: bool = True) -> set[str]:
     """Return the routes of the facts as text: destination, gateway, interface and metric."""
     return {
         f"{each.destination} via {each.gateway} dev {each.interface} metric {each.metric}"
@@ -89,14 +89,14 @@ def routes(facts: Facts, *, ours: bool = True) -> set[str]:
     }
 
 
-def applied(effects: Iterable[Effect], facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
+def applied(effects: Iterable[Effect], facts: NetworkFacts, owned: Owned) -> tuple[NetworkFacts, Owned]:
     """Return the facts and owned addresses after the effects."""
     for effect in effects:
         facts, owned = apply(effect, facts, owned)
     return facts, owned
 
 
-def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
+def apply(effect: Effect, facts: NetworkFacts, owned: Owned) -> tuple[NetworkFacts, Owned]:
     """Return the facts and owned addresses after an effect."""
     name = effect.interface
     match effect:
@@ -135,7 +135,7 @@ def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
             address = hotspot.address
             others = tuple(each for each in _addresses(facts, name) if each.value != address)
             running = replace(facts, hotspot=name, hosted=hotspot)
-            facts = _link(running, name, addresses=(*others, Address(address)))
+            facts = _link(running, name, addresses=(*others, InterfaceAddress(address)))
             owned |= {(name, address)}
         case StopHotspot():
             facts = replace(facts, hotspot="", hosted=None)
@@ -146,7 +146,7 @@ def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
             facts = replace(facts, dhcp=facts.dhcp - {name}, leases=leases)
         case AddAddress(address=address):
             others = tuple(each for each in _addresses(facts, name) if each.value != address)
-            facts = _link(facts, name, addresses=(*others, Address(address)))
+            facts = _link(facts, name, addresses=(*others, InterfaceAddress(address)))
             owned |= {(name, address)}
         case DeleteAddress(address=address):
             facts = _link(
@@ -159,7 +159,7 @@ def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
             _check_gateway(facts, name, planned)
             key = (planned.destination, planned.metric)
             others_ = (each for each in facts.routes if (each.destination, each.metric) != key)  # on every interface
-            added = Route(
+            added = KernelRoute(
                 destination=planned.destination,
                 gateway=planned.gateway,
                 interface=name,
@@ -180,21 +180,21 @@ def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
     return facts, owned
 
 
-def _check_gateway(facts: Facts, name: str, planned: PlannedRoute) -> None:
+def _check_gateway(facts: NetworkFacts, name: str, planned: PlannedRoute) -> None:
     """Fail as the kernel does if the gateway cannot be reached on the interface."""
     subnets = [each.value.network for each in _addresses(facts, name) if each.value.version == 4]
     on_link = [each.destination for each in facts.routes if each.interface == name and each.gateway is None]
     assert planned.gateway is None or any(planned.gateway in subnet for subnet in (*subnets, *on_link)), planned
 
 
-def _addresses(facts: Facts, name: str) -> tuple[Address, ...]:
+def _addresses(facts: NetworkFacts, name: str) -> tuple[InterfaceAddress, ...]:
     return next(each.addresses for each in facts.links if each.name == name)
 
 
-def _link(facts: Facts, name: str, **values: Any) -> Facts:
+def _link(facts: NetworkFacts, name: str, **values: Any) -> NetworkFacts:
     links = tuple(replace(each, **values) if each.name == name else each for each in facts.links)
     return replace(facts, links=links)
 
 
-def _without_routes(facts: Facts, name: str) -> Facts:
+def _without_routes(facts: NetworkFacts, name: str) -> NetworkFacts:
     return replace(facts, routes=tuple(each for each in facts.routes if each.interface != name))

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import Address, Association, Facts, Link
+from netmgr.model.decision import NetworkDecision
+from netmgr.model.facts import Association, InterfaceAddress, NetworkFacts, NetworkLink
 from netmgr.model.network import Network
-from netmgr.model.plan import Plan
-from netmgr.model.settings import Settings
+from netmgr.model.plan import NetworkPlan
+from netmgr.model.settings import NetworkSettings
 from netmgr.planning.desired import desired
 from tests.unit.netmgr.planning.support import HOME, HOTSPOT, RADIO, WIRED, lease, link, route, static
 
 NM = "NetworkManager"
-DYNAMIC = (Address(lease().address, dynamic=True),)
+DYNAMIC = (InterfaceAddress(lease().address, dynamic=True),)
 ADOPTED = replace(WIRED, label="adopted: wire", source="adopted")
 ETH0, ETH1, WLAN0, WLAN1 = link("eth0"), link("eth1"), link("wlan0"), link("wlan1")
-JOIN = Decision(join={"wlan0": "home"})
-BOTH = Decision(join={"wlan0": "home"}, hotspot="wlan0")
+JOIN = NetworkDecision(join={"wlan0": "home"})
+BOTH = NetworkDecision(join={"wlan0": "home"}, hotspot="wlan0")
 
 
-def facts(*links: Link, **values: Any) -> Facts:
+def facts(*links: NetworkLink, **values: Any) -> NetworkFacts:
     """Return facts in which wlan0 is connected with `home`, unless `values` say otherwise."""
     joined: dict[str, Any] = {}
     if any(each.name == "wlan0" for each in links):
@@ -33,14 +33,18 @@ def facts(*links: Link, **values: Any) -> Facts:
             "joining": {"wlan0": "home"},
         }
     radios = tuple(replace(RADIO, number=each.radio) for each in links if each.radio is not None)
-    return Facts(now=0, links=links, **{"radios": radios, **joined, **values})
+    return NetworkFacts(now=0, links=links, **{"radios": radios, **joined, **values})
 
 
-def plan(*networks: Network, facts: Facts, decision: Decision | None = None, **values: Any) -> Plan:
-    return desired(Settings(networks=networks, **{"hotspot": HOTSPOT, **values}), facts, decision or Decision())
+def plan(
+    *networks: Network, facts: NetworkFacts, decision: NetworkDecision | None = None, **values: Any
+) -> NetworkPlan:
+    return desired(
+        NetworkSettings(networks=networks, **{"hotspot": HOTSPOT, **values}), facts, decision or NetworkDecision()
+    )
 
 
-def planned_routes(result: Plan) -> list[str]:
+def planned_routes(result: NetworkPlan) -> list[str]:
     """Return the routes as text, in the order of the interfaces."""
     return [
         f"{each.destination} via {each.gateway} dev {interface.name} metric {each.metric}"
@@ -52,7 +56,7 @@ def planned_routes(result: Plan) -> list[str]:
 # ---- which interfaces are managed, and with which network
 
 
-def case(name: str, result: dict[str, str], networks: list[Network], *links: Link, **values: Any) -> Any:
+def case(name: str, result: dict[str, str], networks: list[Network], *links: NetworkLink, **values: Any) -> Any:
     """Return a case: the label of the network by managed interface, empty without a network."""
     return pytest.param(result, networks, links, values, id=name)
 
@@ -108,7 +112,13 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Lin
             link("eth0", carrier=False),
             ETH1,
         ),
-        case("links of other kinds", {}, [replace(WIRED, interface="docker0")], link("docker0"), decision=Decision()),
+        case(
+            "links of other kinds",
+            {},
+            [replace(WIRED, interface="docker0")],
+            link("docker0"),
+            decision=NetworkDecision(),
+        ),
         case("a removed link", {}, [HOME], decision=BOTH),
         case("wifi", {"wlan0": "home"}, [HOME], WLAN0, decision=JOIN),
         case("wifi of another manager, that it uses", {}, [HOME], link("wlan0", manager=NM, addresses=DYNAMIC)),
@@ -146,14 +156,18 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Lin
         ),
         case("wifi, between two networks", {"wlan0": ""}, [HOME], link("wlan0", manager="machine-agent")),
         case(
-            "a label that is not in the settings", {"wlan0": ""}, [HOME], WLAN0, decision=Decision(join={"wlan0": "x"})
+            "a label that is not in the settings",
+            {"wlan0": ""},
+            [HOME],
+            WLAN0,
+            decision=NetworkDecision(join={"wlan0": "x"}),
         ),
         case("the first wifi interface", {"wlan0": ""}, [HOME], WLAN1, WLAN0),
         case("the wifi interface of the settings", {"wlan1": ""}, [HOME], WLAN1, WLAN0, wifi_interface="wlan1"),
-        case("a wired network on wifi", {}, [WIRED], WLAN0, decision=Decision(join={"wlan0": "wire"})),
-        case("hotspot", {"wlan0": ""}, [], link("wlan0", manager=NM), decision=Decision(hotspot="wlan0")),
-        case("hotspot on a radio that cannot", {}, [], WLAN0, decision=Decision(hotspot="wlan0"), radios=()),
-        case("hotspot without settings", {}, [], WLAN0, decision=Decision(hotspot="wlan0"), hotspot=None),
+        case("a wired network on wifi", {}, [WIRED], WLAN0, decision=NetworkDecision(join={"wlan0": "wire"})),
+        case("hotspot", {"wlan0": ""}, [], link("wlan0", manager=NM), decision=NetworkDecision(hotspot="wlan0")),
+        case("hotspot on a radio that cannot", {}, [], WLAN0, decision=NetworkDecision(hotspot="wlan0"), radios=()),
+        case("hotspot without settings", {}, [], WLAN0, decision=NetworkDecision(hotspot="wlan0"), hotspot=None),
         case("hotspot on a radio that does one thing", {"wlan0": ""}, [HOME], WLAN0, decision=BOTH),
         case(
             "hotspot with a client",
@@ -169,7 +183,7 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Lin
             [HOME],
             WLAN0,
             WLAN1,
-            decision=Decision(join={"wlan0": "home"}, hotspot="wlan1"),
+            decision=NetworkDecision(join={"wlan0": "home"}, hotspot="wlan1"),
         ),
         case(
             "hotspot and client on two interfaces of one radio",
@@ -177,7 +191,7 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Lin
             [HOME],
             WLAN0,
             link("wlan1", radio=0),
-            decision=Decision(join={"wlan0": "home"}, hotspot="wlan1"),
+            decision=NetworkDecision(join={"wlan0": "home"}, hotspot="wlan1"),
             radios=(RADIO,),
         ),
         case("a switch turned wifi off", {}, [HOME], WLAN0, decision=JOIN, radios=(replace(RADIO, blocked="hard"),)),
@@ -192,7 +206,7 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Lin
     ],
 )
 def test_networks_of_interfaces(
-    result: dict[str, str], networks: list[Network], links: tuple[Link, ...], values: dict[str, Any]
+    result: dict[str, str], networks: list[Network], links: tuple[NetworkLink, ...], values: dict[str, Any]
 ) -> None:
     observed = {key: value for key, value in values.items() if key in ("associations", "radios")}
     others = {key: value for key, value in values.items() if key not in observed}
@@ -203,7 +217,7 @@ def test_networks_of_interfaces(
 @pytest.mark.parametrize(
     ("radio", "decision", "expected"),
     [
-        (RADIO, Decision(hotspot="wlan0"), True),
+        (RADIO, NetworkDecision(hotspot="wlan0"), True),
         (RADIO, BOTH, True),
         (replace(RADIO, both=True), BOTH, True),
         (replace(RADIO, hotspot=False), BOTH, False),
@@ -211,7 +225,7 @@ def test_networks_of_interfaces(
         (RADIO, JOIN, False),
     ],
 )
-def test_hotspot(radio: Any, decision: Decision, expected: bool) -> None:
+def test_hotspot(radio: Any, decision: NetworkDecision, expected: bool) -> None:
     state = facts(link("wlan0", manager="machine-agent"), radios=(radio,))
     (interface,) = plan(HOME, facts=state, decision=decision).interfaces
     assert interface.hotspot == (HOTSPOT if expected else None)
@@ -305,7 +319,7 @@ def test_addresses_and_routes(network: Network, leases: Any, addresses: list[str
         ),
     ],
 )
-def test_nothing_is_configured_without_a_connection(name: str, observed: Facts) -> None:
+def test_nothing_is_configured_without_a_connection(name: str, observed: NetworkFacts) -> None:
     result = plan(WIRED, HOME, facts=observed, decision=JOIN)
     (interface,) = result.interfaces
     assert interface.name == name
@@ -391,11 +405,11 @@ def test_the_hotspot_uses_a_network_that_no_other_interface_has(
 ) -> None:
     hosted = replace(HOTSPOT, address=IPv4Interface(running)) if running else None
     links = (
-        link("eth0", addresses=(Address(IPv4Interface(address)),)),
-        link("wlan0", manager="machine-agent", addresses=(Address(HOTSPOT.address),)),
+        link("eth0", addresses=(InterfaceAddress(IPv4Interface(address)),)),
+        link("wlan0", manager="machine-agent", addresses=(InterfaceAddress(HOTSPOT.address),)),
     )
     state = replace(facts(*links, radios=(RADIO,)), hosted=hosted)
-    planned = desired(Settings(hotspot=HOTSPOT), state, Decision(hotspot="wlan0"))
+    planned = desired(NetworkSettings(hotspot=HOTSPOT), state, NetworkDecision(hotspot="wlan0"))
     hotspot = next(each.hotspot for each in planned.interfaces if each.name == "wlan0")
     assert hotspot is not None
     assert str(hotspot.address) == expected

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from netmgr.model.facts import Address, Facts, Link
+from netmgr.model.facts import InterfaceAddress, NetworkFacts, NetworkLink
 from netmgr.model.network import Personal
-from netmgr.model.plan import Effect, InterfacePlan, Join, Plan, SetUp, TakeOver
+from netmgr.model.plan import Effect, InterfacePlan, Join, NetworkPlan, SetUp, TakeOver
 from netmgr.planning.difference import difference
 from tests.unit.netmgr.planning.support import DEFAULT, HOME, HOTSPOT, RADIO, WIRED, lease, link, route
 
@@ -24,19 +24,19 @@ CLIENT = InterfacePlan(name="wlan0", network=HOME, ra_metric=600)
 JOINED: dict[str, Any] = {"joining": {"wlan0": "home"}, "clients": {"wlan0": HOME}}
 
 
-def eth0(**values: Any) -> Link:
-    return link("eth0", **{"manager": OWN, "ra_metric": 100, "addresses": (Address(ADDRESS),), **values})
+def eth0(**values: Any) -> NetworkLink:
+    return link("eth0", **{"manager": OWN, "ra_metric": 100, "addresses": (InterfaceAddress(ADDRESS),), **values})
 
 
-def wlan0(**values: Any) -> Link:
+def wlan0(**values: Any) -> NetworkLink:
     return link("wlan0", **{"manager": OWN, "ra_metric": 600, **values})
 
 
-def facts(*links: Link, **values: Any) -> Facts:
-    return Facts(now=0, links=links, **{"radios": (RADIO,), **values})
+def facts(*links: NetworkLink, **values: Any) -> NetworkFacts:
+    return NetworkFacts(now=0, links=links, **{"radios": (RADIO,), **values})
 
 
-def connected(*links: Link, **values: Any) -> Facts:
+def connected(*links: NetworkLink, **values: Any) -> NetworkFacts:
     """Return facts in which the plan WIRE is reached."""
     return facts(
         *links, **{"dhcp": frozenset({"eth0"}), "routes": (route("eth0", 100),), "leases": {"eth0": lease()}, **values}
@@ -91,7 +91,7 @@ def words(effects: tuple[Effect, ...]) -> list[str]:
         ),
         pytest.param(
             [WIRE],
-            connected(eth0(addresses=(Address(ADDRESS), Address(IPv4Interface("192.0.2.99/24"))))),
+            connected(eth0(addresses=(InterfaceAddress(ADDRESS), InterfaceAddress(IPv4Interface("192.0.2.99/24"))))),
             [],
             id="an address of another program",
         ),
@@ -180,28 +180,30 @@ def words(effects: tuple[Effect, ...]) -> list[str]:
         ),
     ],
 )  # fmt: skip
-def test_effects(plans: list[InterfacePlan], observed: Facts, effects: list[str]) -> None:
-    assert words(difference(observed, Plan(interfaces=tuple(plans)), OWNED)) == effects
+def test_effects(plans: list[InterfacePlan], observed: NetworkFacts, effects: list[str]) -> None:
+    assert words(difference(observed, NetworkPlan(interfaces=tuple(plans)), OWNED)) == effects
 
 
 def test_the_hotspot_keeps_its_address() -> None:
-    observed = facts(wlan0(ra_metric=None, addresses=(Address(HOTSPOT.address),)), hotspot="wlan0", hosted=HOTSPOT)
+    observed = facts(
+        wlan0(ra_metric=None, addresses=(InterfaceAddress(HOTSPOT.address),)), hotspot="wlan0", hosted=HOTSPOT
+    )
     owned = frozenset([("wlan0", HOTSPOT.address)])
-    running = Plan(interfaces=(InterfacePlan(name="wlan0", hotspot=HOTSPOT),))
+    running = NetworkPlan(interfaces=(InterfacePlan(name="wlan0", hotspot=HOTSPOT),))
     assert difference(observed, running, owned) == ()
-    stopped = Plan(interfaces=(InterfacePlan(name="wlan0"),))
+    stopped = NetworkPlan(interfaces=(InterfacePlan(name="wlan0"),))
     assert words(difference(observed, stopped, owned)) == ["DeleteAddress wlan0", "StopHotspot wlan0"]
 
 
 @pytest.mark.parametrize(("owned", "effects"), [(OWNED, []), (frozenset(), ["AddAddress eth0"])])
 def test_an_address_with_a_lifetime_stays_only_if_netmgr_made_it(owned: Any, effects: list[str]) -> None:
-    observed = connected(eth0(addresses=(Address(ADDRESS, dynamic=True),)))
-    assert words(difference(observed, Plan(interfaces=(WIRE,)), owned)) == effects
+    observed = connected(eth0(addresses=(InterfaceAddress(ADDRESS, dynamic=True),)))
+    assert words(difference(observed, NetworkPlan(interfaces=(WIRE,)), owned)) == effects
 
 
 def test_radios_come_first() -> None:
     observed = facts(wlan0(up=False), radios=(replace(RADIO, blocked="soft"),))
-    plan = Plan(interfaces=(CLIENT,), country="DE", unblock=(0,))
+    plan = NetworkPlan(interfaces=(CLIENT,), country="DE", unblock=(0,))
     assert words(difference(observed, plan, OWNED)) == ["Unblock", "SetCountry", "SetUp wlan0", "Join wlan0"]
     reached = replace(observed, radios=(RADIO,), country="DE")
     assert words(difference(reached, plan, OWNED)) == ["SetUp wlan0", "Join wlan0"]
@@ -209,7 +211,7 @@ def test_radios_come_first() -> None:
 
 def test_name_servers_are_set_if_their_order_differs() -> None:
     servers: dict[str, tuple[str, ...]] = {"eth0": ("192.0.2.53",), "wlan0": ("198.51.100.53",)}
-    plan = Plan(dns=servers, domains={"eth0": ("example",)})
+    plan = NetworkPlan(dns=servers, domains={"eth0": ("example",)})
     assert difference(facts(resolvers=servers, domains={"eth0": ("example",)}), plan, OWNED) == ()
     assert words(difference(facts(resolvers=servers), plan, OWNED)) == ["SetDns"]
     other = dict(reversed(servers.items()))
@@ -217,7 +219,7 @@ def test_name_servers_are_set_if_their_order_differs() -> None:
 
 
 def test_contents_of_effects() -> None:
-    plan = Plan(interfaces=(replace(WIRE, mtu=1400), CLIENT))
+    plan = NetworkPlan(interfaces=(replace(WIRE, mtu=1400), CLIENT))
     effects = difference(facts(link("eth0", manager="dhcpcd", mtu=1500), wlan0()), plan, OWNED)
     assert TakeOver(interface="eth0", manager="dhcpcd") in effects
     assert SetUp(interface="eth0", mtu=1400) in effects

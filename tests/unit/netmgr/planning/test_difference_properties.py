@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 
-from netmgr.model.facts import Facts
+from netmgr.model.facts import NetworkFacts
 from netmgr.model.plan import PROTOCOL, DeleteAddress, TakeOver
 from netmgr.planning.desired import desired
 from netmgr.planning.difference import difference
@@ -16,7 +16,7 @@ from tests.unit.netmgr.planning.situations import situations
 from tests.unit.netmgr.planning.support import EVERYTHING, applied, apply
 
 
-def default_routes(facts: Facts) -> set[str]:
+def default_routes(facts: NetworkFacts) -> set[str]:
     """Return the interfaces with a default route."""
     return {each.interface for each in facts.routes if each.destination == EVERYTHING}
 

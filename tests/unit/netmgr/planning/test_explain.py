@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
+from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import JoinFailure
-from netmgr.model.facts import AccessPoint, Address, Association, Facts, Link
+from netmgr.model.facts import AccessPoint, Association, InterfaceAddress, NetworkFacts, NetworkLink
 from netmgr.model.network import Enterprise, Network, Open, Personal
-from netmgr.model.settings import Settings
+from netmgr.model.settings import NetworkSettings
 from netmgr.planning.explain import explain
-from netmgr.planning.explanation import Explanation, Statement
+from netmgr.planning.explanation import NetworkExplanation, Statement
 from tests.unit.netmgr.planning.situations import situations
 from tests.unit.netmgr.planning.support import HOME, HOTSPOT, RADIO, WIRED, lease, link, static
 
 NM, SECRET = "NetworkManager", "correct horse battery"
 ETH0, WLAN0 = link("eth0"), link("wlan0")
-JOIN, AP = Decision(join={"wlan0": "home"}), Decision(hotspot="wlan0")
+JOIN, AP = NetworkDecision(join={"wlan0": "home"}), NetworkDecision(hotspot="wlan0")
 PASSWORD = Statement("The password is wrong.", "enter it again")
 CONNECTED: dict[str, Any] = {
     "associations": {"wlan0": Association(ssid=b"home", bssid="", frequency=2412)},
@@ -29,11 +29,13 @@ CONNECTED: dict[str, Any] = {
 }
 
 
-def explained(*networks: Network, links: tuple[Link, ...], decision: Decision = JOIN, **values: Any) -> Explanation:
+def explained(
+    *networks: Network, links: tuple[NetworkLink, ...], decision: NetworkDecision = JOIN, **values: Any
+) -> NetworkExplanation:
     failures = values.pop("failures", {})
     settings = {key: values.pop(key) for key in ("enabled", "needs_internet") if key in values}
-    facts = Facts(now=0, links=links, **{"radios": (RADIO,), **values})
-    return explain(Settings(networks=networks, hotspot=HOTSPOT, **settings), facts, decision, failures, "next")
+    facts = NetworkFacts(now=0, links=links, **{"radios": (RADIO,), **values})
+    return explain(NetworkSettings(networks=networks, hotspot=HOTSPOT, **settings), facts, decision, failures, "next")
 
 
 def heard(cipher: Any, ssid: bytes = b"other") -> tuple[AccessPoint, ...]:
@@ -46,7 +48,7 @@ def heard(cipher: Any, ssid: bytes = b"other") -> tuple[AccessPoint, ...]:
         (ETH0, {"enabled": False}, "Network configuration is turned off, so no program configures it."),
         (link("eth0", manager=NM, carrier=False), {}, "No cable is connected, and NetworkManager configures it."),
         (
-            link("eth0", manager=NM, addresses=(Address(lease().address, dynamic=True),)),
+            link("eth0", manager=NM, addresses=(InterfaceAddress(lease().address, dynamic=True),)),
             {},
             "It already uses 'wire', and NetworkManager configures it.",
         ),
@@ -97,10 +99,10 @@ def heard(cipher: Any, ssid: bytes = b"other") -> tuple[AccessPoint, ...]:
             {"decision": replace(JOIN, hotspot="wlan0"), "radios": (replace(RADIO, both=True),)},
             "It joins 'home'. Its radio also runs the hotspot 'machine-setup'.",
         ),
-        (WLAN0, {"decision": Decision()}, "It joins no network at present."),
+        (WLAN0, {"decision": NetworkDecision()}, "It joins no network at present."),
         (
             link("wlan0", manager=NM),
-            {"decision": Decision()},
+            {"decision": NetworkDecision()},
             "No network was chosen for it yet, so NetworkManager configures it.",
         ),
         (
@@ -110,7 +112,7 @@ def heard(cipher: Any, ssid: bytes = b"other") -> tuple[AccessPoint, ...]:
         ),
     ],
 )
-def test_state(link: Link, values: dict[str, Any], text: str) -> None:
+def test_state(link: NetworkLink, values: dict[str, Any], text: str) -> None:
     (interface,) = explained(WIRED, HOME, links=(link,), **values).interfaces
     assert interface.state.text == text
 

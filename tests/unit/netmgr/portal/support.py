@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from netmgr.portal.access import Lock
-from netmgr.portal.state import Attempt, CredentialsEntry, NetworkEntry, PortalState, SeenNetwork
+from netmgr.portal.state import CredentialsEntry, NetworkEntry, PortalAttempt, PortalState, SeenNetwork
 from schema.errors import ErrorKind, MachineError
 
 HOME = SeenNetwork(ssid=b"home", cipher="wpa2", percent=78)
@@ -51,7 +51,7 @@ class Device:
         self.shown = msgspec.structs.replace(self.shown, **changes)
 
     def fail(self, text: str) -> None:
-        self.show(attempt=Attempt(ssid=b"home", progress="failed", text=text, ago=1.0))
+        self.show(attempt=PortalAttempt(ssid=b"home", progress="failed", text=text, ago=1.0))
 
     def state(self) -> PortalState:
         return self.shown

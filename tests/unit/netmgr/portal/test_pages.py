@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from netmgr.portal.access import ENTRIES, LOCKOUT, TOKEN_LIFETIME, WRONG_PROOFS, Visitors
-from netmgr.portal.pages import MAX_FORM, Pages
+from netmgr.portal.pages import MAX_FORM, PortalPages
 from tests.unit.netmgr.portal.support import BYTES, DEVICE_SECRET, HOME, PART_SECRET, Device
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
 
@@ -21,7 +21,7 @@ CREDENTIALS = '{"cloud": {"id": "p1", "app_address": "https://cloud.example", "s
 class Phone:
     """A phone in the hotspot, with its own address."""
 
-    def __init__(self, pages: Pages, address: str = "10.42.0.17") -> None:
+    def __init__(self, pages: PortalPages, address: str = "10.42.0.17") -> None:
         self.browser = Browser(pages.application(), client=(address, 50000), host=ADDRESS)
 
     async def open(self) -> Reply:
@@ -47,12 +47,12 @@ def device() -> Device:
 
 
 @pytest.fixture
-def pages(device: Device) -> Pages:
-    return Pages(device, Visitors(b"k" * 32, (ADDRESS, "machine.setup")))
+def pages(device: Device) -> PortalPages:
+    return PortalPages(device, Visitors(b"k" * 32, (ADDRESS, "machine.setup")))
 
 
 @pytest.fixture
-def phone(pages: Pages) -> Phone:
+def phone(pages: PortalPages) -> Phone:
     return Phone(pages)
 
 
@@ -136,7 +136,7 @@ async def test_a_file_of_the_owner_opens_the_lock(device: Device, phone: Phone) 
 
 
 async def test_guesses_of_all_clients_together_are_limited(
-    device: Device, pages: Pages, autojump_clock: trio.testing.MockClock
+    device: Device, pages: PortalPages, autojump_clock: trio.testing.MockClock
 ) -> None:
     device.show(configured=True)
     statuses = [
@@ -167,7 +167,7 @@ async def test_forms_of_other_sites_are_refused(device: Device, phone: Phone, or
 
 
 async def test_a_form_needs_the_token_of_its_client(
-    device: Device, pages: Pages, phone: Phone, autojump_clock: trio.testing.MockClock
+    device: Device, pages: PortalPages, phone: Phone, autojump_clock: trio.testing.MockClock
 ) -> None:
     other = await Phone(pages, "10.42.0.66").token()
     for token in ("", "1.2", other, f"99999999999.{other.partition('.')[2]}", "é.é"):
@@ -178,7 +178,9 @@ async def test_a_form_needs_the_token_of_its_client(
     assert device.networks == []
 
 
-async def test_entries_of_a_client_are_limited_and_others_go_on(device: Device, pages: Pages, phone: Phone) -> None:
+async def test_entries_of_a_client_are_limited_and_others_go_on(
+    device: Device, pages: PortalPages, phone: Phone
+) -> None:
     statuses = [(await phone.save(ssid=f"net {number}")).status for number in range(ENTRIES + 1)]
     assert statuses == [303] * ENTRIES + [429]
     assert (await Phone(pages, "10.42.0.18").save(ssid="mine")).status == 303

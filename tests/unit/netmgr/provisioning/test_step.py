@@ -19,9 +19,9 @@ from netmgr.provisioning.records import (
     PROOF_LIMIT,
     ROAM_AFTER,
     Entered,
+    EnteringFinished,
     Forced,
     Interacted,
-    Leave,
     Mode,
     kept,
     restored,
@@ -132,7 +132,7 @@ def test_an_entered_network_is_joined_and_the_answer_reaches_the_phone_first() -
     device.at(0)
     device.settings = replace(device.settings, networks=(wifi("new", source="portal", priority=999),))
     device.at(10, Entered(label="new"))
-    device.at(11, Leave())
+    device.at(11, EnteringFinished())
     assert device.at(11 + LEAVE_PAUSE - 0.1).decision.hotspot == "wlan0"
     outcome = device.at(11 + LEAVE_PAUSE)
     assert (outcome.decision.hotspot, outcome.decision.join) == ("", {"wlan0": "new"})
@@ -148,7 +148,7 @@ def test_the_hotspot_returns_with_the_reason_of_a_failure(failure: JoinFailure) 
     device.at(0)
     device.settings = replace(device.settings, networks=(wifi("new", source="portal"),))
     device.at(10, Entered(label="new"))
-    device.at(10, Leave())
+    device.at(10, EnteringFinished())
     device.at(10 + LEAVE_PAUSE)
     assert device.mode is Mode.TESTING
     assert device.fails(failure).decision.hotspot == "wlan0"
@@ -171,7 +171,7 @@ def test_the_hotspot_stays_while_joining_if_the_radios_can(radios: int, both: bo
     device.at(0)
     device.settings = replace(device.settings, networks=(wifi("new", source="portal"),))
     device.at(10, Entered(label="new"))
-    device.at(10, Leave())
+    device.at(10, EnteringFinished())
     outcome = device.at(10 + LEAVE_PAUSE)
     assert outcome.decision.join == {"wlan0": "new"}
     assert outcome.decision.hotspot == ("wlan1" if radios == 2 else "wlan0")
@@ -288,7 +288,7 @@ def test_a_forced_hotspot_lasts_the_retry_time_or_until_a_person_has_finished() 
     assert device.at(699).decision.hotspot == "wlan0"
     assert device.at(701).decision.hotspot == ""
     device.at(800, Forced())
-    device.at(810, Leave())
+    device.at(810, EnteringFinished())
     assert device.at(810 + LEAVE_PAUSE).decision.hotspot == ""
 
 
@@ -394,7 +394,7 @@ def test_an_attempt_that_a_power_cut_ended_has_failed() -> None:
     device.at(0)
     device.settings = replace(device.settings, networks=(wifi("new", source="portal"),))
     device.at(10, Entered(label="new"))
-    device.at(10, Leave())
+    device.at(10, EnteringFinished())
     device.at(10 + LEAVE_PAUSE)
     assert device.state.attempt is not None
     assert device.state.attempt.progress == "joining"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from netmgr.model.decision import Decision
+from netmgr.model.decision import NetworkDecision
 from netmgr.model.network import Network, Personal
 from netmgr.model.plan import Join, StopDhcp
-from netmgr.provisioning.records import Forced, Outcome, State
+from netmgr.provisioning.records import Forced, ProvisioningOutcome, ProvisioningState
 from netmgr.service.decisions import DecisionLog
 
 
 def test_a_decision_is_logged_once_with_its_cause_and_reason() -> None:
     decisions = DecisionLog()
-    outcome = Outcome(state=State(), decision=Decision(), reasons=("the device is offline",))
+    outcome = ProvisioningOutcome(
+        state=ProvisioningState(), decision=NetworkDecision(), reasons=("the device is offline",)
+    )
     secret = Network(
         label="lab", kind="wifi", source="cloud", ssid=b"lab", security=Personal(passphrase="hidden-words")
     )

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 import trio
 
-from netmgr.model.facts import OWN, Association, Link, Radio
+from netmgr.model.facts import OWN, Association, NetworkLink, WifiRadio
 from netmgr.model.network import Network
 from netmgr.model.plan import Join, StopHotspot
 from netmgr.model.settings import Hotspot
 from netmgr.netlink.rfkill import Switches
-from netmgr.observation.board import Board
+from netmgr.observation.board import FactsBoard
 from netmgr.service.radios import Wifi
 from netmgr.service.tasks import Tasks
 from schema.errors import MachineError
@@ -23,12 +23,14 @@ SETUP = Hotspot(ssid=b"setup", password="password")
 JOINED = Association(ssid=b"home", bssid="", frequency=2412)
 
 
-def radio(number: int) -> Radio:
-    return Radio(number=number, hotspot=True, both=True)
+def radio(number: int) -> WifiRadio:
+    return WifiRadio(number=number, hotspot=True, both=True)
 
 
-def link(radio: int) -> Link:
-    return Link(index=3 + radio, name="wlan0", kind="wifi", up=True, carrier=True, mac="", radio=radio, manager=OWN)
+def link(radio: int) -> NetworkLink:
+    return NetworkLink(
+        index=3 + radio, name="wlan0", kind="wifi", up=True, carrier=True, mac="", radio=radio, manager=OWN
+    )
 
 
 class Supplicants:
@@ -68,7 +70,7 @@ class Radios:
     def __init__(self) -> None:
         self.numbers = [0]
 
-    async def radios(self) -> tuple[Radio, ...]:
+    async def radios(self) -> tuple[WifiRadio, ...]:
         await trio.lowlevel.checkpoint()
         return tuple(radio(number) for number in self.numbers)
 
@@ -86,7 +88,7 @@ async def observed(wifi: Wifi, radios: Radios) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-def made(board: Board, tasks: Tasks, supplicants: Supplicants, tmp_path: Path) -> Wifi:
+def made(board: FactsBoard, tasks: Tasks, supplicants: Supplicants, tmp_path: Path) -> Wifi:
     ignored: Any = None
     switches = Switches(device=tmp_path / "none")
     return Wifi(
@@ -97,7 +99,7 @@ def made(board: Board, tasks: Tasks, supplicants: Supplicants, tmp_path: Path) -
 async def test_the_supplicant_of_a_removed_radio_ends_and_a_new_radio_gets_its_own(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    board, supplicants, radios = Board(), Supplicants(), Radios()
+    board, supplicants, radios = FactsBoard(), Supplicants(), Radios()
     wifi = made(board, Tasks(nursery), supplicants, tmp_path)
     board.put(links=(link(0),))
     await wifi.join(Join(interface="wlan0", network=HOME))
@@ -120,7 +122,7 @@ async def test_the_supplicant_of_a_removed_radio_ends_and_a_new_radio_gets_its_o
 
 
 async def test_a_hotspot_whose_radio_was_removed_counts_as_ended(nursery: trio.Nursery, tmp_path: Path) -> None:
-    board = Board()
+    board = FactsBoard()
     wifi = made(board, Tasks(nursery), Supplicants(), tmp_path)
     board.put(hotspot="wlan0", hosted=SETUP)
     await wifi.stop_hotspot(StopHotspot(interface="wlan0"))

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import trio
 
-from netmgr.model.facts import OWN, Facts, Link, Manager
+from netmgr.model.facts import OWN, Manager, NetworkFacts, NetworkLink
 from netmgr.service.returned import AGAIN, WATCHED, Returned
 
 MANAGERS: Mapping[str, Manager] = {"wlan0": "NetworkManager", "eth0": ""}
-WLAN0 = Link(index=3, name="wlan0", kind="wifi", up=True, carrier=True, mac="", radio=0, manager=OWN)
+WLAN0 = NetworkLink(index=3, name="wlan0", kind="wifi", up=True, carrier=True, mac="", radio=0, manager=OWN)
 
 
 class Owner:
@@ -33,8 +33,8 @@ class Owner:
         self.taken.append(interface)
 
 
-def facts(*links: Link, now: float = 100.0) -> Facts:
-    return Facts(now=now, links=links)
+def facts(*links: NetworkLink, now: float = 100.0) -> NetworkFacts:
+    return NetworkFacts(now=now, links=links)
 
 
 async def test_an_interface_is_taken_over_once_when_it_returns_and_is_managed_again() -> None:

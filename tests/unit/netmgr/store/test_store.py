@@ -14,12 +14,12 @@ import structlog.testing
 from msgspec.structs import replace
 
 from netmgr.model.network import Enterprise, Network, Personal, StaticAddress
-from netmgr.provisioning.records import Attempt, Kept
+from netmgr.provisioning.records import JoinAttempt, Kept
 from netmgr.store.records import (
     ALPHABET,
     MAX_LEASES,
     PASSWORD_LENGTH,
-    Stored,
+    StoredNetworks,
     decode,
     encode,
     new_password,
@@ -27,7 +27,7 @@ from netmgr.store.records import (
     with_network,
     without_network,
 )
-from netmgr.store.store import COPY, DAMAGED, Store, load, save
+from netmgr.store.store import COPY, DAMAGED, NetworkStore, load, save
 from tests.unit.netmgr.planning.support import lease
 
 HOME = Network(
@@ -38,9 +38,9 @@ OFFICE = Network(
     static=StaticAddress(address=IPv4Interface("10.0.0.5/24")),
     security=Enterprise(method="peap", identity="robot", password="secret!!"),
 )  # fmt: skip
-WHOLE = Stored(
+WHOLE = StoredNetworks(
     networks=(HOME, OFFICE),
-    kept=Kept(ever_online=True, reboots=3, attempt=Attempt(label="home", progress="failed", at=5.0)),
+    kept=Kept(ever_online=True, reboots=3, attempt=JoinAttempt(label="home", progress="failed", at=5.0)),
     managers={"wlan0": "NetworkManager"},
     addresses=(("wlan0", IPv4Interface("10.0.0.5/24")),),
     password="abc",
@@ -57,7 +57,7 @@ def test_round_trip() -> None:
 
 
 def test_leases_are_remembered_by_network_and_bounded() -> None:
-    stored = Stored()
+    stored = StoredNetworks()
     for number in range(MAX_LEASES + 5):
         stored = with_lease(stored, "wlan0", str(number).encode(), lease())
     assert len(stored.leases) == MAX_LEASES
@@ -74,14 +74,14 @@ def test_a_network_replaces_the_one_with_its_label() -> None:
 
 async def test_it_survives_a_restart_and_is_for_root_only(tmp_path: Path) -> None:
     path = tmp_path / "network.json"
-    store = Store(path, inline)
+    store = NetworkStore(path, inline)
     await store.load()
     password = store.stored.password
     assert len(password) == PASSWORD_LENGTH
     assert set(password) <= set(ALPHABET)
     await store.change(lambda stored: with_network(stored, HOME))
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    again = Store(path, inline)
+    again = NetworkStore(path, inline)
     await again.load()
     assert again.stored == store.stored
     assert again.stored.password == password
@@ -116,7 +116,7 @@ def test_a_damaged_file_is_renamed_and_its_damage_logged(tmp_path: Path, content
     path = tmp_path / "network.json"
     path.write_bytes(content)
     with structlog.testing.capture_logs() as logs:
-        assert load(path) == Stored()
+        assert load(path) == StoredNetworks()
     assert logs[0]["event"] == "the stored networks cannot be used"
     assert "secret" not in str(logs)
     assert path.with_name(path.name + DAMAGED).read_bytes() == content
@@ -144,7 +144,7 @@ async def test_a_full_disk_is_a_problem_until_something_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "network.json"
-    store = Store(path, inline)
+    store = NetworkStore(path, inline)
     await store.load()
 
     def full(*_: object) -> None:

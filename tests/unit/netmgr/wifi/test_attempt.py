@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
-from netmgr.wifi.attempt import MAX_DETAIL, RULES, Attempt, Report, step
+from netmgr.wifi.attempt import MAX_DETAIL, RULES, Report, WifiAttempt, step
 
 CONNECTED = "CTRL-EVENT-CONNECTED - Connection to 02:00:00:00:01:00 completed [id=0 id_str=]"
 DISCONNECTED = "CTRL-EVENT-DISCONNECTED bssid=02:00:00:00:01:00 reason=4 locally_generated=1"
@@ -18,7 +18,7 @@ FULL_SAE = "CTRL-EVENT-AUTH-REJECT 02:00:00:00:01:00 auth_type=3 auth_transactio
 NO_CERTIFICATE = "CTRL-EVENT-EAP-TLS-CERT-ERROR reason=1 depth=0 subject='/CN=evil' err='self-signed certificate'"
 EAP_STARTED = "CTRL-EVENT-EAP-STARTED EAP authentication started"
 EAP_FAILURE = "CTRL-EVENT-EAP-FAILURE EAP authentication failed"
-START = Attempt(interface="wlan0", label="home")
+START = WifiAttempt(interface="wlan0", label="home")
 
 
 def disabled(reason: str, ssid: str = "home") -> str:
@@ -26,7 +26,7 @@ def disabled(reason: str, ssid: str = "home") -> str:
 
 
 def reports(*events: str) -> list[Report]:
-    attempt: Attempt | None = START
+    attempt: WifiAttempt | None = START
     seen: list[Report] = []
     for event in events:
         if attempt is None:

@@ -9,7 +9,7 @@ from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
 from netmgr.model.network import Network, Personal
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Report
-from netmgr.wifi.interface import JOIN_LIMIT, MAX_ACCESS_POINTS, Interface
+from netmgr.wifi.interface import JOIN_LIMIT, MAX_ACCESS_POINTS, WifiInterface
 from schema.errors import ErrorKind, MachineError
 
 HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home", security=Personal(passphrase="password"))
@@ -21,7 +21,7 @@ WRONG_KEY = 'CTRL-EVENT-SSID-TEMP-DISABLED id=0 ssid="home" auth_failures=1 dura
 class Fake:
     """Control socket: answers by the first word of a request, and events that a request causes."""
 
-    def __init__(self, interface: Interface) -> None:
+    def __init__(self, interface: WifiInterface) -> None:
         self.requests: list[str] = []
         self.answers = {"ADD_NETWORK": "0", "GET_CAPABILITY": "WPA-PSK SAE"}
         self.events: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Fake:
 class Setup:
     def __init__(self, nursery: trio.Nursery) -> None:
         self.reports: list[Report] = []
-        self.interface = Interface("wlan0", self.reports.append, nursery)
+        self.interface = WifiInterface("wlan0", self.reports.append, nursery)
         self.control = self.interface.control = Fake(self.interface)
 
 

@@ -8,8 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.control.report import Exit, PartReport, Problem, ProgramReport, Report, SystemReport, Waiting, encode
-from agent.update.record import Outcome, Quarantined, Result
+from agent.control.report import (
+    AgentReport,
+    ExitReport,
+    PartReport,
+    ProblemReport,
+    ProgramReport,
+    SystemReport,
+    WaitReport,
+    encode,
+)
+from agent.update.record import QuarantinedRelease, UpdateOutcome, UpdateResult
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
@@ -20,19 +29,20 @@ from tests.unit.cloud.conftest import Clock
 
 PROGRAM = ProgramReport(
     version="1.0.0", sha256="a" * 64, running=True, since=1.0, serving=True, previous="0.9.0", target="1.1.0",
-    step="wait", step_since=2.0, deadline=3.0, pausing=True, error="no space", waiting_for=(Waiting("a window", 4.0),),
-    restart=Waiting("the settings changed", 5.0), restart_waiting_for=(Waiting("a lease", 5.0),), hold_until=6.0,
-    quarantine=(Quarantined("b" * 64, "1.0.1", "it did not serve", 7.0),),
-    history=(Outcome("0.9.0", "1.0.0", "a" * 64, Result.UPDATED, "it serves", 8.0, 9.0),),
-    exits=(Exit(10.0, "killed by signal 9", 11.0),),
+    step="wait", step_since=2.0, deadline=3.0, pausing=True, error="no space",
+    waiting_for=(WaitReport("a window", 4.0),),
+    restart=WaitReport("the settings changed", 5.0), restart_waiting_for=(WaitReport("a lease", 5.0),), hold_until=6.0,
+    quarantine=(QuarantinedRelease("b" * 64, "1.0.1", "it did not serve", 7.0),),
+    history=(UpdateOutcome("0.9.0", "1.0.0", "a" * 64, UpdateResult.UPDATED, "it serves", 8.0, 9.0),),
+    exits=(ExitReport(10.0, "killed by signal 9", 11.0),),
 )  # fmt: skip
-FULL = Report(
+FULL = AgentReport(
     1.0,
     PROGRAM,
     PROGRAM,
     offline="unreachable",
     disabled=True,
-    problems=(Problem("agent.x", "is wrong", "remove it"),),
+    problems=(ProblemReport("agent.x", "is wrong", "remove it"),),
     system=SystemReport(("etc/a",)),
     parts=(PartReport("log", "ready"), PartReport("updates", "unhealthy", "RecursionError: too deep", 12.0)),
 )
@@ -52,7 +62,7 @@ async def test_nothing_of_an_agents_report_is_lost(cloud: MemoryCloud, part: str
     assert (await state(cloud, part))["report"] is None
     await send(cloud, part, encode(FULL))
     answer = await state(cloud, part)
-    assert msgspec.convert(answer["report"], Report, strict=False) == FULL
+    assert msgspec.convert(answer["report"], AgentReport, strict=False) == FULL
     assert [(entry["program"], entry["version"], entry["result"]) for entry in answer["outcomes"]] == [
         ("machine-agent", "1.0.0", "updated"),
         ("machine-server", "1.0.0", "updated"),

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from agent.control.report import ProgramReport, Report, encode
+from agent.control.report import AgentReport, ProgramReport, encode
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit
@@ -32,7 +32,7 @@ Reply = list[dict[str, Any]]
 @pytest.fixture
 async def agent(cloud: MemoryCloud, part: str) -> str:
     """Return the id of a part whose agent has reported."""
-    report = encode(Report(1.0, ProgramReport(), ProgramReport()))
+    report = encode(AgentReport(1.0, ProgramReport(), ProgramReport()))
     await cloud.client(part, PART_SECRET).call(AGENTS, "", "report_agent", part_id=part, report_json=report)
     return part
 
