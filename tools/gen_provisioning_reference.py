@@ -28,8 +28,8 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    from netmgr.provisioning import records
-    from netmgr.provisioning.records import Mode
+    from netmgr.provisioning import states
+    from netmgr.provisioning.states import Mode
     from netmgr.provisioning.table import TABLE
 
     yield _INTRODUCTION
@@ -39,7 +39,7 @@ def _lines() -> Iterator[str]:
     arrows = dict.fromkeys((before, row.after) for row in TABLE for before in row.before)
     yield from (f"    {before} --> {after}" for before, after in arrows)
     yield "```\n"
-    documented = _documented(records, "Mode")
+    documented = _documented(states, "Mode")
     yield "| mode | meaning |\n|---|---|"
     yield from (f"| {mode} | {documented.get(mode.name) or _MEANINGS[mode]} |" for mode in Mode)
     yield "\n## Transitions\n"
@@ -56,8 +56,8 @@ def _lines() -> Iterator[str]:
     yield "\n## Times and limits\n"
     yield "These are constants; times that can be set are in the settings.\n"
     yield "| name | value | meaning |\n|---|---|---|"
-    for name, text in _documented(records).items():
-        value = getattr(records, name)
+    for name, text in _documented(states).items():
+        value = getattr(states, name)
         if isinstance(value, int | float):
             yield f"| {name} | {value:g} | {text} |"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent.install import former
 from agent.install.install import InstallRequest, install, uninstall
-from agent.install.releases import ReleaseSource, forget_unpacked, is_release, own_file, read_release
+from agent.install.release_files import ReleaseSource, forget_unpacked, is_release, own_file, read_release
 from agent.install.source import stage_package
 from agent.install.target import InstallTarget, Say
 from agent.layout import AGENT, SERVER, Layout

@@ -2,7 +2,7 @@
 
 Public, in the order in which to read them:
 
-* `records`: State and events of provisioning, and its times
+* `states`: State and events of provisioning, and its times
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from netmgr.provisioning.records import Forced as Forced
+    from netmgr.provisioning.states import Forced as Forced
 else:
     from schema.doors import open_door
 
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "records": ["Forced"],
+            "states": ["Forced"],
         },
     )

@@ -9,7 +9,7 @@ from netmgr.model.events import JoinFailure
 from netmgr.model.facts import OWN
 from netmgr.model.network import Network, Source, same_connection
 from netmgr.model.settings import NetworkSettings
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     FIRST_RETRY,
     FIRST_WRONG_PASSWORD,
     HEARD,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from netmgr.model.facts import NetworkLink
 from netmgr.provisioning.candidates import appeared, hotspot_interface, joins_during_hotspot
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     JOIN_LIMIT,
     MAX_REBOOT_INTERVAL,
     REBOOT_WAIT,

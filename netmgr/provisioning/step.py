@@ -11,7 +11,7 @@ from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.provisioning.candidates import client_interface, hotspot_interface, joins_during_hotspot
 from netmgr.provisioning.conditions import deadlines, good, online, reboot_at
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     ABSENT,
     HEARD,
     LEAVE_PAUSE,

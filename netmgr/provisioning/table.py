@@ -22,7 +22,7 @@ from netmgr.provisioning.conditions import (
     test_has_failed,
     tested,
 )
-from netmgr.provisioning.records import Mode, ProvisioningState, ProvisioningWorld
+from netmgr.provisioning.states import Mode, ProvisioningState, ProvisioningWorld
 
 Condition = Callable[[ProvisioningState, ProvisioningWorld, float], bool]
 

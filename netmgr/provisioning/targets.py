@@ -20,7 +20,7 @@ from netmgr.provisioning.candidates import (
     networks_for,
     preferred,
 )
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     HEARD,
     HOUR,
     JOIN_LIMIT,

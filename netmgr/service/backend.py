@@ -16,10 +16,10 @@ from netmgr.portal.access import Lock
 from netmgr.portal.state import CredentialsEntry, NetworkEntry, PortalAttempt, PortalState, SeenNetwork
 from netmgr.provisioning.candidates import due_at, joins_during_hotspot
 from netmgr.provisioning.conditions import online
-from netmgr.provisioning.records import Entered, EnteringFinished, Interacted, Mode, ProvisioningWorld
+from netmgr.provisioning.states import Entered, EnteringFinished, Interacted, Mode, ProvisioningWorld
 from netmgr.service.core import NetworkService
-from netmgr.service.names import portal_label
-from netmgr.store.records import StoredNetworks
+from netmgr.service.labels import portal_label
+from netmgr.store.stored import StoredNetworks
 
 MAX_SHOWN: Final = 60
 """Networks in the list."""

@@ -16,11 +16,11 @@ from netmgr.model.words import WORDS, explained
 from netmgr.planning.explain import explain
 from netmgr.planning.explanation import Statement
 from netmgr.portal.entries import network_of
-from netmgr.provisioning.records import Entered
+from netmgr.provisioning.states import Entered
 from netmgr.service.backend import PortalBackend, seen
 from netmgr.service.core import NetworkService
-from netmgr.service.names import console_label
-from netmgr.store.records import StoredNetworks, without_network
+from netmgr.service.labels import console_label
+from netmgr.store.stored import StoredNetworks, without_network
 from schema import ConfigError, ErrorKind, MachineError
 
 JOIN_LIMIT: Final = 90.0

@@ -46,7 +46,7 @@ from netmgr.planning.desired import desired
 from netmgr.planning.difference import difference
 from netmgr.portal.backend import PortalActions
 from netmgr.provisioning import trial
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     Event,
     JoinTarget,
     Kept,
@@ -63,8 +63,8 @@ from netmgr.service.proofs import Prober, ProofCloud
 from netmgr.service.radios import Wifi
 from netmgr.service.returned import Returned
 from netmgr.service.tasks import Tasks
-from netmgr.store.records import StoredNetworks, with_lease
 from netmgr.store.store import NetworkStore
+from netmgr.store.stored import StoredNetworks, with_lease
 from netmgr.wifi.process import can_be_unit, stop_units
 from netmgr.wifi.supplicant import FOLDER, Supplicant
 from schema import MachineError

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from netmgr.model.plan import Effect
-from netmgr.provisioning.records import Event, ProvisioningOutcome
+from netmgr.provisioning.states import Event, ProvisioningOutcome
 
 _log = structlog.get_logger("netmgr")
 

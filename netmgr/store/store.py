@@ -11,7 +11,7 @@ import structlog
 import trio
 from msgspec.structs import replace as with_fields
 
-from netmgr.store.records import InvalidStoredError, StoredNetworks, decode, encode, new_password
+from netmgr.store.stored import InvalidStoredError, StoredNetworks, decode, encode, new_password
 from support import RunBlocking
 from support.files import replace_file
 

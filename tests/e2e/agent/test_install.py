@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from agent.install.releases import OPTIONS
+from agent.install.release_files import OPTIONS
 from agent.install.target import InstallTarget
 from agent.launch.links import point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout

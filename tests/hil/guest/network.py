@@ -27,7 +27,7 @@ from netmgr.applying.executor import Executor, Handlers
 from netmgr.model.network import Network
 from netmgr.model.settings import NetworkSettings as NetworkSettings
 from netmgr.portal.access import Lock
-from netmgr.provisioning.records import Forced
+from netmgr.provisioning.states import Forced
 from netmgr.service.backend import PortalBackend, Product
 from netmgr.service.commands import NetworkCommands
 from netmgr.service.core import Inputs, NetworkService, stores_of

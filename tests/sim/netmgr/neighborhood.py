@@ -24,7 +24,7 @@ from netmgr.model.facts import (
 )
 from netmgr.model.network import Network, Personal
 from netmgr.model.settings import Hotspot, NetworkSettings
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     Entered,
     EnteringFinished,
     Event,

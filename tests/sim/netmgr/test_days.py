@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from netmgr.provisioning.records import HOUR, MAX_JOINS, MAX_WRONG_PASSWORD, Mode
+from netmgr.provisioning.states import HOUR, MAX_JOINS, MAX_WRONG_PASSWORD, Mode
 from tests.scope import some_of
 from tests.sim.netmgr.neighborhood import DAY, Life, Router, settings_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.install.install import InstallRequest, install, uninstall
-from agent.install.releases import ReleaseSource, read_release
+from agent.install.release_files import ReleaseSource, read_release
 from agent.install.source import stage_package
 from agent.install.target import InstallTarget
 from agent.layout import PROGRAMS, Layout

@@ -16,7 +16,7 @@ from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.network.agent_network import ALLOW, FORCE, AgentNetwork
 from netmgr.portal.state import CredentialsEntry
-from netmgr.provisioning.records import Forced
+from netmgr.provisioning.states import Forced
 from schema.document.cloud import Cloud
 from schema.errors import ConfigError, MachineError
 from support.worker import Worker

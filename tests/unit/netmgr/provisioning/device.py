@@ -20,7 +20,7 @@ from netmgr.model.facts import (
 )
 from netmgr.model.network import Network, Personal
 from netmgr.model.settings import Hotspot, NetworkSettings
-from netmgr.provisioning.records import Event, Mode, ProvisioningOutcome, ProvisioningState, ProvisioningWorld
+from netmgr.provisioning.states import Event, Mode, ProvisioningOutcome, ProvisioningState, ProvisioningWorld
 from netmgr.provisioning.step import step
 
 HOTSPOT = Hotspot(ssid=b"machine-setup-pi", password="ghijklmn")

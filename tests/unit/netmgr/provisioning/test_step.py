@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from netmgr.model.events import JoinFailure
 from netmgr.model.network import Personal
-from netmgr.provisioning.records import (
+from netmgr.provisioning.states import (
     FIRST_WRONG_PASSWORD,
     HEARD,
     JOIN_LIMIT,

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.network import Network, Personal
 from netmgr.model.plan import Join, StopDhcp
-from netmgr.provisioning.records import Forced, ProvisioningOutcome, ProvisioningState
+from netmgr.provisioning.states import Forced, ProvisioningOutcome, ProvisioningState
 from netmgr.service.decisions import DecisionLog
 
 

@@ -14,8 +14,9 @@ import structlog.testing
 from msgspec.structs import replace
 
 from netmgr.model.network import Enterprise, Network, Personal, StaticAddress
-from netmgr.provisioning.records import JoinAttempt, Kept
-from netmgr.store.records import (
+from netmgr.provisioning.states import JoinAttempt, Kept
+from netmgr.store.store import COPY, DAMAGED, NetworkStore, load, save
+from netmgr.store.stored import (
     ALPHABET,
     MAX_LEASES,
     PASSWORD_LENGTH,
@@ -27,7 +28,6 @@ from netmgr.store.records import (
     with_network,
     without_network,
 )
-from netmgr.store.store import COPY, DAMAGED, NetworkStore, load, save
 from tests.unit.netmgr.planning.support import lease
 
 HOME = Network(

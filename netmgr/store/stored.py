@@ -12,7 +12,7 @@ import msgspec
 from netmgr.model.facts import AddressLease, Manager
 from netmgr.model.network import Network
 from netmgr.provisioning import trial
-from netmgr.provisioning.records import Kept
+from netmgr.provisioning.states import Kept
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 1 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.install.install import InstallRequest, install
-from agent.install.releases import FOLDER, ReleaseSource, forget_unpacked, own_file, read_release
+from agent.install.release_files import FOLDER, ReleaseSource, forget_unpacked, own_file, read_release
 from agent.install.source import stage_package
 from agent.install.target import InstallTarget
 from agent.layout import AGENT, PROGRAMS, SERVER
