@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Final
 
 from agent.layout import Layout
 from schema import ErrorKind, MachineError
+from support.files import try_lock_file
 
 PUBLIC: Final = 0o755
 PRIVATE: Final = 0o700
@@ -72,13 +72,11 @@ def locked(
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock_file(descriptor):
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
             raise MachineError(
                 f"{holds} (process {holder or 'unknown'}; lock {path})", kind=ErrorKind.PRECONDITION, remedy=remedy
-            ) from None
+            )
         os.truncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield

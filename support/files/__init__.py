@@ -4,6 +4,7 @@ Public, in the order in which to read them:
 
 * `durable`: Files that survive a power cut: created or replaced as a whole, and written to the disk
 * `inotify`: Wait for changes in directories with Linux inotify: one descriptor, no thread, no polling
+* `locks`: Advisory locks of open files (flock), which the kernel releases when their process ends: none is ever stale
 * `private` (module): Check and restrict the permissions of files and folders with secrets
 * `file_ring`: A ring of files: append to the newest, delete the oldest
 * `watched`: Notice changes of files, also when they are reached through symbolic links or replaced, and call a function
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from support.files.inotify import MOVED_FROM as MOVED_FROM
     from support.files.inotify import MOVED_TO as MOVED_TO
     from support.files.inotify import Inotify as Inotify
+    from support.files.locks import lock_file as lock_file
+    from support.files.locks import try_lock_file as try_lock_file
     from support.files.watched import follow_files as follow_files
     from support.files.watched import watched_places as watched_places
 else:
@@ -39,6 +42,7 @@ else:
         {
             "durable": ["create_file", "replace_file", "replace_link", "sync_file", "sync_folder"],
             "inotify": ["CLOSE_WRITE", "CREATE", "DELETE", "ITSELF", "MOVED_FROM", "MOVED_TO", "Inotify"],
+            "locks": ["lock_file", "try_lock_file"],
             "file_ring": ["FileRing"],
             "watched": ["follow_files", "watched_places"],
         },

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import struct
 import zlib
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from support import RunBlocking
-from support.files import sync_file, sync_folder
+from support.files import sync_file, sync_folder, try_lock_file
 from telemetry.outbox.records import Record, encode, scan
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -232,11 +231,9 @@ class _Cursor:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not try_lock_file(self._fd):
             os.close(self._fd)
-            raise
+            raise BlockingIOError(errno.EAGAIN, "another process has opened it", str(path))
         numbers = [_number(_read(self._fd, index)) for index in range(2)]
         self._slot = 0 if numbers[0] is None or (numbers[1] is not None and numbers[1] > numbers[0]) else 1
         """The slot to write next: the damaged or older one."""

@@ -8,11 +8,12 @@ the folder may be on a disk that several computers use. All functions are blocki
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from support.files import lock_file, try_lock_file
 
 SUFFIX: Final = ".lock"
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -23,7 +24,7 @@ def hold(folder: Path, worker: str) -> int:
     hidden, path = folder / f".{worker}{SUFFIX}", path_of(folder, worker)
     descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock_file(descriptor, shared=True)
         os.write(descriptor, _BOOT.read_bytes())
         hidden.rename(path)  # only now, with its lock, can others see it
     except OSError:
@@ -36,7 +37,7 @@ def share(path: Path) -> int:
     """Return another descriptor that holds a lock, for a process that inherits it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock_file(descriptor, shared=True)
     except OSError:
         os.close(descriptor)
         raise
@@ -74,12 +75,9 @@ def _is_free(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_lock_file(descriptor)
     finally:
         os.close(descriptor)
-    return True
 
 
 def _is_stale(path: Path) -> bool:

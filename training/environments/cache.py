@@ -7,7 +7,6 @@ cloud, and the environments that were used longest ago whenever all of them are 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from support.files import lock_file, try_lock_file
 from support.foreign import remove
 
 PYTHON: Final = "python"  # folder of the environment; the rest of its folder is not visible inside of jobs
@@ -45,14 +45,14 @@ class Cache:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
         path.mkdir(mode=0o700)
-        held = _hold(path, fcntl.LOCK_SH)
+        held = _hold(path)
         assert held is not None
         return path, held
 
     def use(self, key: str) -> int | None:
         """Return a descriptor that keeps an environment from being removed until it is closed; None: there is none."""
         path = self.folder / key
-        held = _hold(path, fcntl.LOCK_SH)  # waits at most for the renaming of one that is being removed
+        held = _hold(path)  # waits at most for the renaming of one that is being removed
         if held is not None:
             os.utime(path / _SIZE)
         return held
@@ -61,7 +61,7 @@ class Cache:
         """Give the environment in the folder `made` its name; return what `use` returns."""
         folder = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
-        held = _hold(folder, fcntl.LOCK_SH)
+        held = _hold(folder)
         assert held is not None
         try:
             made.rename(folder / PYTHON)
@@ -98,7 +98,7 @@ class Cache:
                 yield (path / _SIZE).stat().st_mtime_ns, int((path / _SIZE).read_text()), path
 
     def _remove(self, path: Path) -> bool:
-        held = _hold(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = _hold(path, alone=True)
         if held is None:
             return False
         try:
@@ -116,17 +116,24 @@ def _discard(path: Path) -> None:
         _log.warning("an environment is not removed completely", reason=str(removal))
 
 
-def _hold(path: Path, how: int) -> int | None:
-    """Return a descriptor that holds a lock of a folder; None if it does not exist, or is held by others."""
+def _hold(path: Path, *, alone: bool = False) -> int | None:
+    """Return a descriptor that holds a lock of a folder; None if it does not exist, or is held by others.
+
+    The lock is shared, which waits while another process holds it alone; or `alone`, which does not wait.
+    """
     try:
         held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        fcntl.flock(held, how)
+        if alone and not try_lock_file(held):
+            os.close(held)
+            return None
+        if not alone:
+            lock_file(held, shared=True)
         if os.path.samestat(os.stat(path), os.fstat(held)):
             return held
-    except (BlockingIOError, FileNotFoundError):
+    except FileNotFoundError:
         pass
     os.close(held)
     return None

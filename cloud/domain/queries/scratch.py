@@ -5,7 +5,6 @@ Each process has a folder of its own with a lock that the kernel releases when t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from support.files import private
+from support.files import lock_file, private, try_lock_file
 from support.foreign import remove
 
 _LOCK: Final = ".lock"
@@ -65,7 +64,7 @@ def _locked(path: Path) -> int:
     """Return a descriptor of a new file, locked: no other process saw it unlocked and removed it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.FILE)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file(descriptor)
         with suppress(FileNotFoundError):
             if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
                 return descriptor
@@ -78,10 +77,8 @@ def _remove_unused(lock: Path) -> None:
     except OSError:
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return  # its process is running
-    else:
+        if not try_lock_file(descriptor):
+            return  # its process is running
         if remove(lock.with_suffix("")).complete:
             lock.unlink(missing_ok=True)
     finally:
