@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,34 @@ async def test_a_report_arrives_after_the_start_and_after_changes(tmp_path: Path
             assert f"machine-agent {version()}: serves" in printed
             assert "switched off by the setting disable_viam_server" in printed
             assert json.loads(await machine(running, "agent", "status", "rover", "--json"))["report"]["disabled"]
+
+
+PARTS = Path(__file__).parents[3] / "docs" / "design" / "agent.md"
+
+
+async def test_a_part_that_fails_is_reported_and_the_others_run_on(tmp_path: Path) -> None:
+    queue = tmp_path / "opt" / "queue" / "agent"
+    queue.parent.mkdir(parents=True)
+    queue.write_text("not a folder")
+    async with cloud(tmp_path / "cloud") as running, running.client() as client:
+        part = await new_part(running, client, tmp_path)
+        async with agent(tmp_path, part.file) as running_agent:
+            await running_agent.serving()
+            report = await report_until(client, part, lambda report: report.get("server", {}).get("serving"))
+            states = {entry["name"]: entry["state"] for entry in report["parts"]}
+            assert {name for name, state in states.items() if state != "ready"} == {"log", "log upload"}
+            named = set(re.findall(r"`([a-z ]+)`", PARTS.read_text("utf-8").partition("## The parts")[2]))
+            assert states.keys() <= named, "parts that are not in the table"
+            (problem,) = report["problems"]
+            assert problem["path"] == "machine-agent, log"
+            assert str(queue) in problem["message"]
+            printed = await machine(running, "agent", "status", "rover")
+            assert "part of the agent: log is unhealthy since" in printed
+            queue.unlink()
+            await running_agent.status_until(
+                lambda status: all(entry["state"] == "ready" for entry in status.get("parts", ()))
+            )
+            assert await running_agent.stop() == 0
 
 
 async def test_a_report_that_was_made_during_an_outage_arrives_after_it(tmp_path: Path) -> None:
