@@ -52,10 +52,13 @@ class Records:
         self.installed = trio.Event()  # what the first answer of the cloud leads to
         self.loaded = trio.Event()
         self.failing = False
+        self.may_load = trio.Event()
+        self.may_load.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         if self.failing:
             raise RecursionError("a defect")
+        await self.may_load.wait()
         self.loaded.set()
         task_status.started()
         await trio.sleep_forever()
@@ -268,12 +271,25 @@ async def test_the_server_is_started_and_supervised_although_the_updates_have_fa
     world = World(tmp_path)
     world.updates.failing = True
     async with opened(world):
-        await world.until(lambda report: report.serving)
+        with trio.fail_after(60):
+            await world.until(lambda report: report.serving)
         assert world.process.calls == ["start"]
         world.updates.failing = False
         await trio.sleep(120)
         assert world.graph.snapshot()[UPDATES].failure == ""
         assert "stop" not in world.process.calls
+
+
+async def test_the_server_is_not_started_before_the_records_of_updates_are_loaded(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    world.updates.may_load = trio.Event()  # a full disk, for example
+    async with opened(world):
+        await trio.sleep(30)
+        assert world.process.calls == []
+        world.updates.may_load.set()
+        await world.until(lambda report: report.serving)
 
 
 async def test_supervision_that_has_failed_adopts_the_server_again(
@@ -288,8 +304,8 @@ async def test_supervision_that_has_failed_adopts_the_server_again(
             raise RecursionError("a defect")
 
         supervisor._nursery.start_soon(fail)
-        await world.until(lambda report: not report.running)
         with trio.fail_after(60):
+            await world.until(lambda report: not report.running)
             await world.until(lambda report: report.serving)
 
 
