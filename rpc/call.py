@@ -22,6 +22,7 @@ from rpc.limits import MAX_UNAUTHENTICATED, Limits
 from rpc.server_call import ServerCall
 from rpc.statistics import Statistics
 from rpc.turns import Turns
+from support import ChangeSignal
 
 __all__ = [
     "Authorize",
@@ -97,7 +98,7 @@ class ServerCore:
     turns: Turns = field(default_factory=Turns)  # for starting calls and parsing large messages in pieces
     messages: Mapping[str, int] = field(default_factory=dict)  # by method; overrides limits.max_message
     _connections: set[Closable] = field(default_factory=set)
-    _changed: trio.Event = field(default_factory=trio.Event)
+    _changed: ChangeSignal = field(default_factory=ChangeSignal)
     _draining: bool = False
     _logged_refusals: set[str] = field(default_factory=set)  # refusals of pages that were already logged
 
@@ -134,8 +135,7 @@ class ServerCore:
         """Unregister an admitted connection."""
         self._connections.remove(connection)
         self.statistics.open_connections -= 1
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.announce()
 
     async def drain(self) -> None:
         """Shut down gracefully: admit no new connections and wait for calls to end, at most `limits.drain_timeout`.
@@ -148,7 +148,7 @@ class ServerCore:
         deadline = trio.current_time() + self.limits.drain_timeout
         with trio.CancelScope(deadline=deadline, shield=True):
             while self._connections:
-                await self._changed.wait()
+                await self._changed.next.wait()
 
 
 @dataclass(frozen=True, slots=True)

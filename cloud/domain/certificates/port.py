@@ -29,6 +29,7 @@ from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now
 from rpc.network import InMemoryTls, ServerTls, TlsError, outward, parse_address, watch_changes
 from schema import MachineError
+from support import ChangeSignal
 from support.files import follow_files
 
 CHECK_INTERVAL: Final = 3600.0  # seconds between checks without an event: another process may rotate the authority
@@ -142,16 +143,13 @@ class FromAuthority:
 
     async def run(self) -> None:
         """Renew the certificate until cancelled: when it is due, and when the authority or the addresses change."""
-        due = trio.Event()
-
-        def ring() -> None:
-            due.set()
-
+        due = ChangeSignal()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hear, ring)
-            nursery.start_soon(watch_changes, ring)
+            nursery.start_soon(self._hear, due.announce)
+            nursery.start_soon(watch_changes, due.announce)
             last_error = ""
             while True:
+                change = due.next
                 try:
                     await self.look()
                     pause, last_error = CHECK_INTERVAL, ""
@@ -161,9 +159,8 @@ class FromAuthority:
                         last_error = str(error)
                         _log.warning("the certificate of this port cannot be renewed", reason=last_error)
                 with trio.move_on_after(min(pause, self.renewed.total_seconds())):
-                    await due.wait()
+                    await change.wait()
                     await trio.sleep(SETTLE)
-                due = trio.Event()
 
     async def _hear(self, ring: Callable[[], None]) -> None:
         with self.events.listening(authorities.TOPIC) as news:

@@ -16,6 +16,7 @@ from cloud.domain.machines.machines import note_all_seen
 from cloud.domain.machines.online import SILENCE
 from cloud.store.sql import Store
 from schema import ErrorKind, MachineError
+from support import ChangeSignal
 
 FRESH: Final = timedelta(seconds=25)  # a machine that called within this time is not stored at once
 FLUSH: Final = 5.0  # seconds between writes; shown call times are at most this much out of date
@@ -31,7 +32,7 @@ class Seen:
     def __init__(self) -> None:
         self._last_calls: dict[str, datetime] = {}
         self._pending: dict[str, datetime] = {}
-        self._flush_requested = trio.Event()
+        self._flush_requested = ChangeSignal()
 
     def called(self, part: str, now: datetime) -> bool:
         """Note a call of a part; return True if the call must store it itself, with `machines.note_seen`."""
@@ -49,11 +50,10 @@ class Seen:
         """Note a contact that is not a call; see `called`. If it must be stored, `run` does so soon."""
         if self.called(part, now):
             self._pending[part] = now
-            self._flush_requested.set()
+            self._flush_requested.announce()
 
     def take(self) -> Mapping[str, datetime]:
         """Return what is to be stored now, and forget parts that are silent."""
-        self._flush_requested = trio.Event()
         pending, self._pending = self._pending, {}
         newest = max(self._last_calls.values(), default=None)
         if newest is not None:
@@ -62,10 +62,12 @@ class Seen:
 
     async def run(self, store: Store) -> NoReturn:
         """Store call times at intervals until cancelled, and then once more."""
+        requested = self._flush_requested.next
         try:
             while True:
                 with trio.move_on_after(FLUSH):
-                    await self._flush_requested.wait()
+                    await requested.wait()
+                requested = self._flush_requested.next
                 await self._write(store)
         finally:
             with trio.move_on_after(LAST_WRITE, shield=True):

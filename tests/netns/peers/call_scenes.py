@@ -106,6 +106,6 @@ async def test_a_connection_that_ends_under_replies_is_quiet(caplog: pytest.LogC
                 await event.wait()
             ends[closing].peer.close()
             while core.statistics.open_connections:
-                await core._changed.wait()
+                await core._changed.next.wait()
             assert core.statistics.cancelled_calls == 2
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []

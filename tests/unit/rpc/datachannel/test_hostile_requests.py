@@ -196,7 +196,7 @@ async def test_a_peer_that_never_reads_loses_its_channel(autojump_clock: trio.te
         for sid in range(100_000):
             client.connection.channel.arrived(headers(sid, "Missing"))
         begin = trio.current_time()
-        await client.core._changed.wait()
+        await client.core._changed.next.wait()
         assert trio.current_time() - begin == pytest.approx(30, abs=2)
         assert client.core.statistics.refusals["slow reader"] == 1
 
@@ -206,6 +206,6 @@ async def test_a_stalled_reply_ends_the_channel(autojump_clock: trio.testing.Moc
         client.connection.channel.arrived(headers(1, "Many"))
         client.connection.channel.arrived(packet(1, b"\x0a\x0a1000,10000"))
         begin = trio.current_time()
-        await client.core._changed.wait()
+        await client.core._changed.next.wait()
         assert trio.current_time() - begin == pytest.approx(30, abs=2)
         assert client.core.statistics.refusals == {"slow reader": 1}
