@@ -23,7 +23,7 @@ from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.layout import AGENT, Layout
 from agent.parts import PartStates, at_once, part
-from agent.server import ManagedServer
+from agent.server import UPDATES, ManagedServer
 from agent.supervise.watchdog import Watchdog
 from agent.system.host import host_facts
 from agent.updates import Updates
@@ -236,8 +236,9 @@ class Agent:
             self._logged = self.settings.problems
 
     async def _status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        with trio.move_on_after(LOAD_LIMIT):
-            await self.updates.loaded.wait()
+        if not self._states.has_failed(UPDATES):
+            with trio.move_on_after(LOAD_LIMIT):
+                await self.updates.loaded.wait()
         yield msgspec.to_builtins(self.report())
 
     async def _restart_server(self) -> None:

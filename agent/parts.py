@@ -102,6 +102,10 @@ class PartStates:
         nodes = self._graph.snapshot().nodes.values()
         return tuple(self._report(node) for node in nodes)
 
+    def has_failed(self, name: str) -> bool:
+        """Return whether a part has failed and does not run again."""
+        return any(report.since > 0 for report in self.reports() if report.name == name)
+
     @property
     def problems(self) -> tuple[ProblemReport, ...]:
         """A problem for each part that has failed and does not run again."""

@@ -91,6 +91,7 @@ async def test_a_part_that_fails_once_is_started_again_after_a_delay(autojump_cl
         assert problem.path == "machine-agent, failing"
         assert "too deep" in problem.message
         assert parts.state("failing") == "unhealthy"
+        assert (parts.states.has_failed("failing"), parts.states.has_failed("healthy")) == (True, False)
         await trio.sleep(RESTART.first_delay)
         assert parts.state("failing") == "ready"
         assert parts.states.problems == ()
