@@ -20,8 +20,7 @@ from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
 from agent.parts import part
 from netmgr import programs
-from netmgr.model import Network
-from netmgr.model import NetworkSettings as NetworkSettings
+from netmgr.model import Network, NetworkSettings
 from netmgr.portal import Lock
 from netmgr.provisioning import Forced
 from netmgr.service import (

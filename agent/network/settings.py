@@ -8,8 +8,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from netmgr.model import HIGHEST_PRIORITY, Enterprise, Hotspot, Network, Open, Personal, Security, StaticAddress
-from netmgr.model import NetworkSettings as NetworkSettings
+from netmgr.model import (
+    HIGHEST_PRIORITY,
+    Enterprise,
+    Hotspot,
+    Network,
+    NetworkSettings,
+    Open,
+    Personal,
+    Security,
+    StaticAddress,
+)
 from schema.agent import AdditionalNetwork, EnterpriseAccount, Settings
 
 PORTAL: Final = "portal: "

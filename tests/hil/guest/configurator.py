@@ -21,6 +21,7 @@ from agent.folders import prepare
 from agent.layout import Layout
 from agent.maintenance.decide import MaintenanceVerdict
 from agent.supervise.systemd import has_systemd
+from nursery_graph import Graph
 from support.worker import Worker
 from telemetry.logs.loggers import configure_logs
 from telemetry.logs.outbox_sink import OutboxSink
@@ -67,7 +68,9 @@ async def main() -> None:
         await settings.load()
         configurator = SystemConfigurator(layout, settings, Always(), upload, enabled=has_systemd())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(configurator.run)
+            graph = Graph()
+            graph.apply(configurator.nodes())
+            nursery.start_soon(graph.run)
             await nursery.start(_end_on_signal, nursery.cancel_scope)
             shown = ""
             while True:

@@ -25,7 +25,7 @@ import trio
 from agent.network.settings import entered, network_settings, networks_of
 from netmgr.applying.executor import Executor, Handlers
 from netmgr.model.network import Network
-from netmgr.model.settings import NetworkSettings as NetworkSettings
+from netmgr.model.settings import NetworkSettings
 from netmgr.portal.access import Lock
 from netmgr.provisioning.states import Forced
 from netmgr.service.backend import PortalBackend, Product

@@ -9,7 +9,7 @@ import pytest
 
 from agent.network.settings import MAX_ENTERED, entered, network_settings, networks_of, unique
 from netmgr.model.network import Enterprise, Network, Open, Personal, StaticAddress
-from netmgr.model.settings import NetworkSettings as NetworkSettings
+from netmgr.model.settings import NetworkSettings
 from schema.agent.reading import read_settings
 
 PEAP = {"method": "peap", "identity": "robot", "password": "secret!!", "server_name": "radius.example"}
