@@ -20,7 +20,7 @@ from support import ChangeSignal
 
 RESTART: Final = Restart(intensity=1_000_000, first_delay=1.0, max_delay=60.0)
 """A part is started again however often it fails: the device may be out of reach of people."""
-START_TIMEOUT: Final = 60.0
+START_TIMEOUT: Final = 120.0  # seconds; a card that is worn out may take a minute for a file
 STOP_TIMEOUT: Final = 5.0
 REMEDY: Final = "it is started again by itself; if it stays: send `machine agent bundle` to the maker of the machine"
 

@@ -47,6 +47,7 @@ ALLOW: Final = "allow_new_credentials"
 """File next to it with which the owner of a configured device allows other credentials."""
 NAME: Final = "network"
 RESTART: Final = Restart(intensity=1_000_000, first_delay=10.0, max_delay=60.0)
+START_TIMEOUT: Final = 300.0  # seconds; every program that manages networks may be asked, and wpa_supplicant started
 STOP_TIMEOUT: Final = 15.0  # seconds; tasks of the network may take 10
 PI: Final = Path("/proc/device-tree/model")
 
@@ -81,7 +82,7 @@ class AgentNetwork:
 
     def node(self) -> Node:
         """Return the part, which also runs before there are credentials."""
-        return part(NAME, self._run, restart=RESTART, stop_timeout=STOP_TIMEOUT)
+        return part(NAME, self._run, restart=RESTART, start_timeout=START_TIMEOUT, stop_timeout=STOP_TIMEOUT)
 
     async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
         self._is_pi = await self._worker.run(_is_raspberry_pi)
