@@ -14,6 +14,7 @@ PACKAGE = Path(nursery_graph.__file__).parent
 PUBLIC = {
     "Changes",
     "CurrentNode",
+    "FailureCount",
     "Graph",
     "Node",
     "NodeStatus",
@@ -55,7 +56,7 @@ def test_it_needs_trio_and_the_standard_library_only() -> None:
         assert not imports(path) & {"threading", "asyncio"}, path.name
 
 
-@pytest.mark.parametrize("module", ["lifecycle", "restart", "plan", "status"])
+@pytest.mark.parametrize("module", ["lifecycle", "restart", "plan", "status", "failures"])
 def test_decisions_are_pure(module: str) -> None:
     forbidden = {"trio", "socket", "os", "subprocess", "time", "random"}
     assert not imports(PACKAGE / f"{module}.py") & forbidden
