@@ -215,7 +215,10 @@ class Updates:
 
 
 def _unpack(file: Path, folder: Path) -> None:
-    """See agent.releases.unpack, which is imported only when a release is unpacked: it needs large modules."""
+    """Unpack a release file into a new folder, which exists complete and flushed to the disk, or not at all.
+
+    The module is imported only when a release is unpacked: it needs large modules.
+    """
     from agent.releases.unpack import unpack
 
     unpack(file, folder)

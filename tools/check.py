@@ -23,7 +23,7 @@ CHECKS: dict[str, list[str]] = {
     "layout": [sys.executable, "tools/check_layout.py"],
     "imports": [sys.executable, "tools/check_imports.py"],
     "doors": [sys.executable, "-m", "tools.check_doors"],
-    "words": [sys.executable, "tools/check_words.py"],
+    "words": [sys.executable, "-m", "tools.check_words"],
     "names": [sys.executable, "-m", "tools.check_names"],
     "groups": [sys.executable, "tools/check_groups.py"],
     "sql": [sys.executable, "tools/check_sql.py"],

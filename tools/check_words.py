@@ -9,13 +9,17 @@ import re
 import subprocess
 from pathlib import Path
 
+from tools.check_sizes import PACKAGES
+
 # In pieces, so that this file does not contain them.
 HOSTS = ["py" + "pi.org", "pythonhosted" + ".org", "registry." + "npmjs", "deb.deb" + "ian.org", "pi" + "wheels.org"]
 EVERYWHERE = re.compile("|".join(map(re.escape, HOSTS)))
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+REFERENCE = re.compile(r'"""See (`|[A-Z]|[a-z_]+\.)')
 WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
+PRODUCT = tuple(f"{package}/" for package in PACKAGES)
 FINISHED = (
     "agent/", "bench/", "command/", "engine/", "examples/", "models/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/", "support/", "telemetry/", "uplink/",
@@ -76,6 +80,8 @@ def main() -> int:
                 finds.append(f"{name}:{number}: names a package registry's host")
             if path.suffix in {".py", ".sh", ".js", ".ts", ".svelte", ".toml"} and MARKS.search(line):
                 finds.append(f"{name}:{number}: a mark without an owner; file an issue or fix it")
+            if name.startswith(PRODUCT) and REFERENCE.search(line):
+                finds.append(f"{name}:{number}: give the contract instead of another place to look at")
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")
             if path.suffix in READ_BY_PEOPLE and name not in LISTS and name.startswith(FINISHED):

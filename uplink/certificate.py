@@ -112,7 +112,10 @@ class CloudCertificate:
         return self._authorities.machines or self._root
 
     async def update_authorities(self, message: Any, worker: Worker) -> None:
-        """See CloudAuthorities.update; requests a new certificate if another authority signs now."""
+        """Use and store the authorities of a message of the push channel: `cloud` and `machines`, each PEM.
+
+        Requests a new certificate if another authority signs now.
+        """
         await self._authorities.update(message, worker)
         newest = _first(self._authorities.machines)
         if newest not in ("", self._root, self._signer):

@@ -94,10 +94,11 @@ class CloudSource:
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
-        """See FileSource.readings. The first reading is the cached configuration if there is one.
+        """Yield a reading now and each time the content differs.
 
-        Otherwise it is the cloud's. It is the credentials file after a failed attempt or FIRST_ANSWER seconds. So the
-        machine does not first open a port that its configuration does not name.
+        The first reading is the cached configuration if there is one. Otherwise it is the cloud's, and the credentials
+        file after a failed attempt or FIRST_ANSWER seconds. So the machine does not first open a port that its
+        configuration does not name.
         """
         async with self._worker.opened(), trio.open_nursery() as nursery:
             last = await self._worker.run(lambda: cached.load(self._cache))

@@ -84,7 +84,10 @@ class FileSource:
             yield readings
 
     async def used(self, reading: Reading) -> None:
-        """See Source.used. Does nothing: the file itself is kept."""
+        """Record that a reading was accepted, so that it can be cached for a start without the source.
+
+        Does nothing: the file itself is kept.
+        """
 
     async def _readings(self) -> AsyncGenerator[Reading, None]:
         inotify = None

@@ -51,7 +51,7 @@ class ReleaseCatalog:
         self._fetched = float("-inf")
 
     async def signed(self, *, fresh: bool = False) -> tuple[Signed, ...] | None:
-        """See Catalog."""
+        """Return the releases that the organization signed; None if no root is pinned."""
         if not await self._trust.is_pinned():
             if not self.trust_first_root or not await self._trust.pin_first(self._transport.fetch):
                 return None
@@ -62,7 +62,10 @@ class ReleaseCatalog:
         return self._signed
 
     async def check(self, release: Release) -> None:
-        """See Source. A release of a URL is not listed, and stays what it is: its hash is known."""
+        """Return if this release may still be installed; NOT_FOUND if it was withdrawn.
+
+        A release of a URL is not listed, and stays what it is: its hash is known.
+        """
         if urlsplit(release.origin).scheme:
             return
         signed = await self.signed()
@@ -74,11 +77,14 @@ class ReleaseCatalog:
             )
 
     async def download(self, release: Release, file: Path) -> None:
-        """See Source."""
+        """Download the file of a release, continuing with what is in `file`."""
         await self._downloads.download(release, file)
 
     async def identify(self, url: str) -> Identified:
-        """See Catalog. The file at a URL of the network is downloaded, and deleted again."""
+        """Return identity, hash and size of the file at a URL that `choose` accepted.
+
+        The file at a URL of the network is downloaded, and deleted again.
+        """
         if urlsplit(url).scheme == "file":
             return await self._worker.run(partial(identify_file, Path(unquote(urlsplit(url).path))))
         path = self._folder / f"url-{hashlib.sha256(url.encode()).hexdigest()[:16]}"

@@ -24,10 +24,16 @@ class OwnProgram:
         self._begin = trio.current_time()
 
     async def stop(self, reason: str) -> None:
-        """See Program. The agent changes its links while it runs, and ends in `start`."""
+        """End the program if a change of its links requires that.
+
+        The agent changes its links while it runs, and ends in `start`.
+        """
 
     async def start(self, sha256: str) -> None:
-        """See Program. Does not return if another release is to run."""
+        """Let the launcher start the release that is linked, `sha256`; replace a process of another release.
+
+        Does not return if another release is to run.
+        """
         if sha256 == self._release:
             return
         _log.info("machine-agent ends, so that another release of it is started", release=sha256[:12])
@@ -35,14 +41,17 @@ class OwnProgram:
         await trio.sleep_forever()
 
     async def facts(self) -> ProgramFacts:
-        """See Program. An agent that has got this far serves; a successful call proves that the cloud accepts it."""
+        """Return the state now.
+
+        An agent that has got this far serves; a successful call proves that the cloud accepts it.
+        """
         offline = self._offline()
         return ProgramFacts(self._release, trio.current_time() - self._begin, True, offline == "", offline)
 
     async def change(self) -> None:
-        """See Program: only time changes something here."""
+        """Wait until the state may have changed since the last `facts`. Only time changes something here."""
         await trio.sleep_forever()
 
     def obstacle(self) -> str:
-        """See Program."""
+        """Return why a new release could not be tried now, such as that the program is disabled; or empty."""
         return ""

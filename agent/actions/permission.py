@@ -66,7 +66,10 @@ class AgentMaintenance:
         return decide(self._wall(), policy(self._settings, zone), facts)
 
     def change(self) -> Callable[[], Awaitable[None]]:
-        """See Permission: here settings and leases; a sensor reports no changes."""
+        """Return a function that waits until the decision may have changed since this call.
+
+        Here settings and leases; a sensor reports no changes.
+        """
         return self._changed.next.wait
 
     def _notice(self) -> None:

@@ -37,11 +37,11 @@ class ServerProgram:
         self._last: ServerState | None = None
 
     async def stop(self, reason: str) -> None:
-        """See Program."""
+        """End the program if a change of its links requires that."""
         await self._supervisor.stop(reason=reason)
 
     async def start(self, sha256: str) -> None:
-        """See Program."""
+        """Let the launcher start the release that is linked, `sha256`; replace a process of another release."""
         process = self._supervisor.state().process
         if process is not None and await self._release(process) not in ("", sha256):
             await self._supervisor.restart(reason="another release is linked")
@@ -49,7 +49,7 @@ class ServerProgram:
             await self._supervisor.start()
 
     async def facts(self) -> ProgramFacts:
-        """See Program."""
+        """Return the state now."""
         state = self._last = self._supervisor.state()
         process = state.process
         if process is None:
@@ -73,12 +73,12 @@ class ServerProgram:
         return environment.get("MACHINE_RELEASE", "")
 
     async def change(self) -> None:
-        """See Program."""
+        """Wait until the state may have changed since the last `facts`."""
         async with aclosing(self._supervisor.changes()) as changes:
             async for state in changes:
                 if state != self._last:
                     return
 
     def obstacle(self) -> str:
-        """See Program."""
+        """Return why a new release could not be tried now, such as that the program is disabled; or empty."""
         return "machine-server is disabled by a setting" if self._supervisor.state().disabled else ""

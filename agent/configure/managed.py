@@ -73,7 +73,7 @@ class ManagedUpgrades:
         self._required = root / REBOOT_REQUIRED
 
     async def apply(self, configuration: SystemConfiguration | None) -> float | None:
-        """See SystemPart."""
+        """Bring the system into the state of the settings; None: undo everything."""
         self.waiting, self.problems = None, ()
         if configuration is None or configuration.os_auto_upgrade_type not in MANAGED:
             await self._remember(since=0.0, reboot_since=0.0)

@@ -59,7 +59,7 @@ class JournalLimits:
         self._store, self._programs = store, programs
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
-        """See SystemPart."""
+        """Bring the system into the state of the settings; None: undo everything."""
         text, storage = None, ""
         if configuration is not None:
             storage = configuration.logging_journald_storage
@@ -94,11 +94,14 @@ class UnattendedUpgrades:
 
     @property
     def problems(self) -> tuple[ProblemReport, ...]:
-        """See SystemPart: repositories that are not upgraded."""
+        """What is wrong although `apply` has succeeded. Repositories that are not upgraded."""
         return tuple(ProblemReport(*words) for words in self._store.record.upgrade_problems)
 
     async def apply(self, configuration: SystemConfiguration | None) -> None:
-        """See SystemPart. The repositories are read when upgrades are enabled, not at each start."""
+        """Bring the system into the state of the settings; None: undo everything.
+
+        The repositories are read when upgrades are enabled, not at each start.
+        """
         kind: UpgradeType = ""
         if configuration is not None:
             chosen = configuration.os_auto_upgrade_type

@@ -46,18 +46,21 @@ class ChildBackend:
         self._idle.set()
 
     async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
-        """See Backend.configure. Nothing is started at boot without the agent."""
+        """Store the variables of the next start, and whether it may be started at boot without the agent.
+
+        Nothing is started at boot without the agent.
+        """
         await trio.lowlevel.checkpoint()
         self._environment = dict(environment)
 
     async def start(self) -> None:
-        """See Backend.start. A start ends the delay after a crash."""
+        """Start it unless it runs. A start ends the delay after a crash."""
         await trio.lowlevel.checkpoint()
         self._should_run = True
         self._wake.announce()
 
     async def stop(self) -> None:
-        """See Backend.stop."""
+        """End it with SIGTERM, after STOP_TIME with SIGKILL, and keep it stopped until `start`."""
         self._should_run = False
         self._wake.announce()
         if self._group is not None:
@@ -65,13 +68,13 @@ class ChildBackend:
         await self._idle.wait()
 
     async def kill(self) -> None:
-        """See Backend.kill."""
+        """Kill it and its children; it is then restarted."""
         await trio.lowlevel.checkpoint()
         if self._group is not None:
             await self._group.signal(signal.SIGKILL)
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
-        """See Backend.run."""
+        """Report starts and ends until cancelled."""
         leftovers, self._leftovers = self._leftovers, ()  # later, another program may have such an id
         for pid in leftovers:
             await self._end_leftover(pid)

@@ -114,7 +114,7 @@ class SystemdBackend:
         self._changed = ChangeSignal()
 
     async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
-        """See Backend.configure."""
+        """Store the variables of the next start, and whether it may be started at boot without the agent."""
         content = environment_file(environment).encode()
         await self._run(partial(_store, self._files.environment, content))
         await self._run(partial(_flag, self._files.disabled, disabled))
@@ -128,22 +128,25 @@ class SystemdBackend:
         await self._run(partial(_flag, self._files.allowed, True))
 
     async def start(self) -> None:
-        """See Backend.start."""
+        """Start it unless it runs."""
         await self._control("start", "--no-block", SERVER_UNIT)
 
     async def stop(self) -> None:
-        """See Backend.stop. The next crash counts as the first one."""
+        """End it with SIGTERM, after STOP_TIME with SIGKILL, and keep it stopped until `start`.
+
+        The next crash counts as the first one.
+        """
         self._stopped = self._last.pid if self._last is not None else 0
         await self._control("stop", SERVER_UNIT, limit=STOP_TIME + KILL_TIME + COMMAND_LIMIT)
         await self._pause.reset()
         self._notice()
 
     async def kill(self) -> None:
-        """See Backend.kill."""
+        """Kill it and its children; it is then restarted."""
         await self._control("kill", f"--signal={signal.SIGKILL.name}", SERVER_UNIT)
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
-        """See Backend.run. While systemctl fails, the state that was seen last remains."""
+        """Report starts and ends until cancelled. While systemctl fails, the state that was seen last remains."""
         self._last = None  # a process that runs is reported, also if it was before
         await self._pause.load()
         async with trio.open_nursery() as nursery:

@@ -82,7 +82,7 @@ class SystemPrograms:
         """Programs that run on after the call that waited for them was cancelled; their exit status is read later."""
 
     async def run(self, command: Sequence[str], *, limit: float = LIMIT) -> Done:
-        """See Programs."""
+        """Run a program until it ends; kill it after `limit` seconds (TIMEOUT) and when cancelled."""
         from nursery_graph import process_group  # large, and not needed while the agent is idle
 
         output, errors = _Head(), Tail()
@@ -117,7 +117,7 @@ class SystemPrograms:
         return Done(status, _text(output.data), _text(errors.data))
 
     async def run_apart(self, command: Sequence[str], *, limit: float) -> Done:
-        """See Programs."""
+        """Run a program that must not be interrupted in a scope of systemd; its output is the end of what it wrote."""
         runner = [
             "systemd-run", "--scope", "--quiet", "--collect", f"--unit={SCOPE}", f"--property=RuntimeMaxSec={limit:g}",
         ]  # fmt: skip

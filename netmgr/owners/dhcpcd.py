@@ -28,7 +28,7 @@ WPA: Final = ("etc/wpa_supplicant/wpa_supplicant-{}.conf", "etc/wpa_supplicant/w
 
 
 class Dhcpcd:
-    """See Owner. `root` is the root of the file system."""
+    """dhcpcd as an owner of interfaces. `root` is the root of the file system."""
 
     name: Manager = "dhcpcd"
 
@@ -36,11 +36,14 @@ class Dhcpcd:
         self._run_blocking, self._root = run_blocking, root
 
     async def manages(self, interface: str) -> bool:
-        """See Owner."""
+        """Return whether it configures this interface now, or would if a cable or network were there."""
         return bool(await self._run_blocking(partial(_manages, self._root, interface)))
 
     async def networks(self, interface: str) -> tuple[Network, ...]:
-        """See Owner. Static addresses of dhcpcd.conf are left out: they belong to interfaces, not to networks."""
+        """Return the networks that it would use on this interface by itself, with their credentials.
+
+        Static addresses of dhcpcd.conf are left out: they belong to interfaces, not to networks.
+        """
         for name in WPA:
             text = await self._run_blocking(partial(read, self._root / name.format(interface)))
             if text:
@@ -48,7 +51,7 @@ class Dhcpcd:
         return ()
 
     async def take(self, interface: str) -> None:
-        """See Owner."""
+        """Make it leave the interface alone, until `give_back` or the next start of the computer."""
         await _stop(await self._run_blocking(partial(_control, self._root)), interface)
         if await self._run_blocking((self._root / f"run/wpa_supplicant/{interface}").exists):
             try:
@@ -57,7 +60,7 @@ class Dhcpcd:
                 pass  # it has ended meanwhile, or belongs to another program, which then is the owner
 
     async def give_back(self, interface: str) -> None:
-        """See Owner. The hook of dhcpcd starts wpa_supplicant again.
+        """Let it configure the interface again. The hook of dhcpcd starts wpa_supplicant again.
 
         A dhcpcd that manages all interfaces has forgotten this one and no command makes it look again, so its service
         is restarted; with the usual option `persistent` the other interfaces keep their addresses meanwhile.

@@ -19,7 +19,7 @@ LIMIT: Final = 90.0
 
 
 class Ifupdown:
-    """See Owner. `root` is the root of the file system."""
+    """ifupdown as an owner of interfaces. `root` is the root of the file system."""
 
     name: Manager = "ifupdown"
 
@@ -27,19 +27,25 @@ class Ifupdown:
         self._run_blocking, self._root = run_blocking, root
 
     async def manages(self, interface: str) -> bool:
-        """See Owner: an interface that was configured by `ifup`. The loopback interface is not one."""
+        """Return whether it configures this interface now, or would if a cable or network were there.
+
+        An interface that was configured by `ifup`. The loopback interface is not one.
+        """
         text = await self._run_blocking(partial(read, self._root / STATE))
         return interface in {line.partition("=")[0].strip() for line in text.splitlines()} - {"", "lo"}
 
     async def networks(self, interface: str) -> tuple[Network, ...]:
-        """See Owner. Options such as `wpa-ssid` of /etc/network/interfaces are left out."""
+        """Return the networks that it would use on this interface by itself, with their credentials.
+
+        Options such as `wpa-ssid` of /etc/network/interfaces are left out.
+        """
         file = self._root / "etc/wpa_supplicant/wpa_supplicant.conf"
         return from_wpa_supplicant(await self._run_blocking(partial(read, file)), interface)
 
     async def take(self, interface: str) -> None:
-        """See Owner."""
+        """Make it leave the interface alone, until `give_back` or the next start of the computer."""
         await run(["ifdown", interface], limit=LIMIT)
 
     async def give_back(self, interface: str) -> None:
-        """See Owner."""
+        """Let it configure the interface again."""
         await run(["ifup", interface], limit=LIMIT)

@@ -56,7 +56,7 @@ async def ignore(
 
 
 class NetworkManager:
-    """See Owner."""
+    """NetworkManager as an owner of interfaces."""
 
     name: Manager = "NetworkManager"
 
@@ -64,13 +64,16 @@ class NetworkManager:
         self._bus = bus
 
     async def manages(self, interface: str) -> bool:
-        """See Owner."""
+        """Return whether it configures this interface now, or would if a cable or network were there."""
         async with self._bus() as bus:
             device = await _device(bus, interface)
             return device is not None and bool(await get(bus, SERVICE, device, DEVICE, "Managed"))
 
     async def networks(self, interface: str) -> tuple[Network, ...]:
-        """See Owner. Connections that are only for other interfaces are left out."""
+        """Return the networks that it would use on this interface by itself, with their credentials.
+
+        Connections that are only for other interfaces are left out.
+        """
         networks: list[Network] = []
         async with self._bus() as bus:
             (paths,) = await bus.call(SERVICE, f"{ROOT}/Settings", f"{SERVICE}.Settings", "ListConnections")
@@ -81,11 +84,14 @@ class NetworkManager:
         return tuple(networks[:MAX_ADOPTED])
 
     async def take(self, interface: str) -> None:
-        """See Owner. The wifi connection ends; the addresses stay."""
+        """Make it leave the interface alone, until `give_back` or the next start of the computer.
+
+        The wifi connection ends; the addresses stay.
+        """
         await self._set_managed(interface, managed=False)
 
     async def give_back(self, interface: str) -> None:
-        """See Owner."""
+        """Let it configure the interface again."""
         await self._set_managed(interface, managed=True)
 
     async def _set_managed(self, interface: str, *, managed: bool) -> None:

@@ -36,7 +36,7 @@ Unmanaged=yes
 
 
 class Networkd:
-    """See Owner. `root` is the root of the file system."""
+    """systemd-networkd as an owner of interfaces. `root` is the root of the file system."""
 
     name: Manager = "systemd-networkd"
 
@@ -49,7 +49,7 @@ class Networkd:
         self._run_blocking, self._bus, self._root = run_blocking, bus, root
 
     async def manages(self, interface: str) -> bool:
-        """See Owner."""
+        """Return whether it configures this interface now, or would if a cable or network were there."""
         async with self._bus() as bus:
             link = await _link(bus, interface)
             return link is not None and await get(bus, SERVICE, link[1], LINK, "AdministrativeState") not in (
@@ -58,12 +58,15 @@ class Networkd:
             )
 
     async def networks(self, interface: str) -> tuple[Network, ...]:
-        """See Owner. Wifi networks are those of wpa_supplicant's unit for the interface; wired ones are left out."""
+        """Return the networks that it would use on this interface by itself, with their credentials.
+
+        Wifi networks are those of wpa_supplicant's unit for the interface; wired ones are left out.
+        """
         file = self._root / f"etc/wpa_supplicant/wpa_supplicant-{interface}.conf"
         return from_wpa_supplicant(await self._run_blocking(partial(read, file)), interface)
 
     async def take(self, interface: str) -> None:
-        """See Owner."""
+        """Make it leave the interface alone, until `give_back` or the next start of the computer."""
         text = UNMANAGED.format(interface=interface)
         await self._run_blocking(partial(write, self._drop_in(interface), text))
         async with self._bus() as bus:
@@ -71,7 +74,7 @@ class Networkd:
             await _unit(bus, "StopUnit", interface)
 
     async def give_back(self, interface: str) -> None:
-        """See Owner."""
+        """Let it configure the interface again."""
         await self._run_blocking(partial(remove, self._drop_in(interface)))
         async with self._bus() as bus:
             await self._reconfigure(bus, interface)

@@ -36,7 +36,10 @@ class Product:
 
 @dataclass(slots=True)
 class PortalBackend:
-    """See Backend. `enter` adds a network to the entered ones; `store_credentials` checks and stores credentials."""
+    """What the portal can do.
+
+    `enter` adds a network to the entered ones; `store_credentials` checks and stores credentials.
+    """
 
     service: NetworkService
     product: Callable[[], Product]
@@ -50,7 +53,7 @@ class PortalBackend:
     """Returns the URL of the device's page in the cloud."""
 
     def state(self) -> PortalState:
-        """See Backend."""
+        """Return what to show."""
         service, product = self.service, self.product()
         facts, settings = service.board.facts(), service.settings
         state = service.outcome.state if service.outcome is not None else None
@@ -79,11 +82,11 @@ class PortalBackend:
         )
 
     def interacted(self) -> None:
-        """See Backend."""
+        """Note that a person is active, so that provisioning is not interrupted."""
         self.service.post(Interacted())
 
     def enter_network(self, entry: NetworkEntry) -> None:
-        """See Backend."""
+        """Store a network, and join it as soon as the answer has left (`leave`)."""
         network = Network(
             label=portal_label(entry.ssid),
             kind="wifi",
@@ -95,17 +98,17 @@ class PortalBackend:
         self.service.enter(partial_entered(self.entered, network), Entered(label=network.label))
 
     async def enter_credentials(self, entry: CredentialsEntry) -> None:
-        """See Backend."""
+        """Store the credentials of the cloud."""
         self.lock.check(entry.proof, trio.current_time())
         await self.store_credentials(entry.document)
         self.service.poke()
 
     def leave(self) -> None:
-        """See Backend."""
+        """Use what was entered: the hotspot may end."""
         self.service.post(EnteringFinished())
 
     def scan(self) -> None:
-        """See Backend."""
+        """Listen for networks again, if the radio can do so now."""
         self.service.scan()
 
     def _attempt(self, now: float) -> PortalAttempt | None:

@@ -56,7 +56,7 @@ class Child:
         self._output = b""
 
     async def wait(self) -> NoReturn:
-        """See RunningSupplicant."""
+        """Wait until it ends; raise the reason (UNAVAILABLE)."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
             status = await self._group.wait()
@@ -79,7 +79,7 @@ class SupplicantUnit:
         self._unit, self._descriptor = unit, descriptor
 
     async def wait(self) -> NoReturn:
-        """See RunningSupplicant."""
+        """Wait until it ends; raise the reason (UNAVAILABLE)."""
         await trio.lowlevel.wait_readable(self._descriptor)
         raise MachineError(
             "wpa_supplicant has ended", kind=ErrorKind.UNAVAILABLE, remedy=f"see journalctl -u {self._unit}"

@@ -46,7 +46,7 @@ class Connection(Protocol):
 
 
 class PageExchange:
-    """See `rpc.carrier.HttpExchange`. `send_body` waits while more than `high_water` bytes are unwritten."""
+    """A request over HTTP/1.1, and its response. `send_body` waits while more than `high_water` bytes are unwritten."""
 
     def __init__(self, connection: Connection, head: Head, *, high_water: int) -> None:
         self.http_version = head.version

@@ -16,7 +16,7 @@ _log = logging.getLogger("rpc.http2")
 
 
 class Exchange:
-    """See `rpc.carrier.HttpExchange`. Reset with INTERNAL_ERROR if the fallback ends before the response does."""
+    """A request over HTTP/2, and its response. INTERNAL_ERROR resets it if the fallback ends before the response."""
 
     http_version = "2"
 

@@ -39,7 +39,7 @@ def iterate(items: AsyncIterator[T]) -> Iterator[T]:
 
 
 class BlockingJob:
-    """See `training.client.job.Job`."""
+    """A job, without an event loop."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -92,7 +92,7 @@ class BlockingJob:
 
 
 class BlockingTrainingClient:
-    """See `training.client.client.TrainingClient`, whose methods it has."""
+    """The methods of `TrainingClient`, without an event loop."""
 
     def __init__(self, client: TrainingClient) -> None:
         self._client = client

@@ -40,7 +40,7 @@ SOON: Final = 1.0  # seconds until a remote is queried again that is starting or
 
 
 DirectDial = Callable[[Introduction], Awaitable[trio.abc.Stream]]
-"""See `dial_direct`."""
+"""Opens a stream to a remote that has introduced itself, without the cloud."""
 
 T = TypeVar("T")
 
