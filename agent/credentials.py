@@ -15,7 +15,7 @@ from agent.layout import AGENT, Layout
 from agent.updates import RELEASE
 from schema import MachineError
 from schema.document import Cloud, decode_document
-from uplink import FileSource, Reading
+from uplink import FileReading, FileSource
 
 CREDENTIALS_LIMIT: Final = 300.0
 """Seconds until a release on trial must have read the credentials."""
@@ -49,7 +49,7 @@ async def usable_credentials(path: Path) -> AsyncGenerator[UsableCredentials, No
     raise MachineError(f"changes of {path} cannot be watched", remedy="write the credentials and start the agent again")
 
 
-def _cloud_of(reading: Reading) -> tuple[Cloud | None, str]:
+def _cloud_of(reading: FileReading) -> tuple[Cloud | None, str]:
     if reading.data is None:
         return None, str(reading.problem)
     decoded = decode_document(reading.data)

@@ -22,7 +22,7 @@ from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
 from rpc.http2.server import serve_http2
 from rpc.peers.memory import memory_channels
-from rpc.peers.port import Channel
+from rpc.peers.port import PeerChannel
 
 CALLS: Final = 2000
 AT_ONCE: Final = 16
@@ -33,7 +33,7 @@ Call = Callable[[Any], Awaitable[Any]]
 
 
 @asynccontextmanager
-async def over_channel(near: Channel, far: Channel) -> AsyncIterator[Call]:
+async def over_channel(near: PeerChannel, far: PeerChannel) -> AsyncIterator[Call]:
     """Yield a unary call over a data channel, which is closed at the end."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(serve_channel, far, ServerCore(Echo().__mapping__()), peer=Peer()))

@@ -24,7 +24,7 @@ import trio
 
 from bench import peer_calls
 from rpc.peers.engines import ENGINES
-from rpc.peers.port import MAX_MESSAGE, Channel, Engine, PeerConnection, PeerOptions
+from rpc.peers.port import MAX_MESSAGE, Engine, PeerChannel, PeerConnection, PeerOptions
 
 INSIDE: Final = "--inside"
 SIZE: Final = 8 << 20
@@ -121,12 +121,12 @@ async def _move_data(pair: _Pair, watch: Watch) -> None:
     )
 
 
-async def _send(channel: Channel) -> None:
+async def _send(channel: PeerChannel) -> None:
     for _ in range(SIZE // MAX_MESSAGE):
         await channel.send(bytes(MAX_MESSAGE))
 
 
-_Pair = tuple[PeerConnection, Channel, PeerConnection, Channel]
+_Pair = tuple[PeerConnection, PeerChannel, PeerConnection, PeerChannel]
 
 
 async def _connect(engine: Engine) -> _Pair:

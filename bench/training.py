@@ -31,7 +31,7 @@ from bench import training_sets as sets
 from bench.training_sets import Sample
 from training.trainers import backbone as backbones
 from training.trainers import head as heads
-from training.trainers.choice import Candidate, choose, fit
+from training.trainers.choice import HeadCandidate, choose, fit
 from training.trainers.examples import RARE
 from training.trainers.features import Extractor, calm
 from training.trainers.pooled import sample_of
@@ -108,7 +108,7 @@ class Ours:
 
     def predict(
         self, training: Sequence[Sample], targets: Any, folds: Any, test: Sequence[Sample], *, exclusive: bool
-    ) -> tuple[Any, Candidate]:
+    ) -> tuple[Any, HeadCandidate]:
         """Return the probabilities for other pictures, and the head that was chosen."""
         extractor = Extractor(self.arrays, self._runtime, backbones.read(self._content), "", None)
         files = self._saved(training)

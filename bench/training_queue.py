@@ -48,7 +48,7 @@ from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from tests.e2e.cloud.process import CloudProcess, cloud
 from training.jobs.events import Event, Log, Progress, Status, encode_event
-from training.jobs.lifecycle import Happening, State
+from training.jobs.lifecycle import Happening, JobState
 
 APP: Final = "viam.app.v1.AppService"
 DATA: Final = "viam.app.data.v1.DataService"
@@ -238,11 +238,11 @@ class Cost:
             f"INSERT INTO training_jobs ({columns}) VALUES ({', '.join('?' * 19)})",
             [
                 (f"j{number}", owner.organization, "d", "m", str(number), 1, "[]", "", "", "{}", KEY, "k",
-                 State.COMPLETED.value, *times, 1, "m")
+                 JobState.COMPLETED.value, *times, 1, "m")
                 for number in range(base, base + count)
             ],
         )  # fmt: skip
-        events: list[Event] = [Status(State.PENDING), *[Log("a line of the log")] * (EVENTS - 1)]
+        events: list[Event] = [Status(JobState.PENDING), *[Log("a line of the log")] * (EVENTS - 1)]
         log = [encode_event(event) for event in events]
         long = [(f"j{base}", stored(moment), encode_event(Log(f"line {number}"))) for number in range(LONG)]
         rows = [(f"j{number}", stored(moment), event) for number in range(base, base + count) for event in log]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
     from rpc.api import ApiClient
-    from rpc.client import Target
+    from rpc.client import DialTarget
     from schema import MachineError
 
 ROBOT: Final = "viam.robot.v1.RobotService"
@@ -154,12 +154,12 @@ def _explained(connection: Connection, connected: Callable[[], bool]) -> Iterato
         raise
 
 
-def target_of(connection: Connection) -> Target:
+def target_of(connection: Connection) -> DialTarget:
     """Parse the address of a connection. Raises click.UsageError if it is wrong."""
-    from rpc.client import Target
+    from rpc.client import DialTarget
 
     try:
-        return Target.parse(connection.address)
+        return DialTarget.parse(connection.address)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 

@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from engine.host import ResourceHost
-from engine.planning.reconfigure import Plan, PlannedResource
+from engine.planning.reconfigure import PlannedResource, ResourcePlan
 from engine.planning.refused import NO_RESTART, refusal
 from engine.roster import Roster
 from hal import Hardware
@@ -36,7 +36,7 @@ class Bench:
     hardware: Hardware
 
 
-def resource_nodes(roster: Roster, bench: Bench, plan: Plan, revision: str) -> list[Node]:
+def resource_nodes(roster: Roster, bench: Bench, plan: ResourcePlan, revision: str) -> list[Node]:
     """Return one node for each resource that the plan of the configuration `revision` wants."""
     limit = start_limit()
     return [

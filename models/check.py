@@ -13,7 +13,7 @@ from models.builtin import Models
 from nursery_graph import cyclic_groups
 from schema import DEFAULT_NAMESPACE, WORLD, ConfigError, ConfigErrors, Directory, MachineError, has_placeholder
 from schema import decode_attributes as decode_attributes
-from schema.decoding import Report, detached, did_you_mean, join
+from schema.decoding import DecodingReport, detached, did_you_mean, join
 from schema.document import Decoded, MachineDocument, ResourceEntry
 from telemetry.logs import rules_of_document
 
@@ -82,7 +82,7 @@ def checked_in_steps(
 
 class _Check:
     def __init__(self, document: MachineDocument, models: Models, external: ExternalNames) -> None:
-        self.report = Report()
+        self.report = DecodingReport()
         self._document = document
         self._models = models
         self._external = external
@@ -119,7 +119,7 @@ class _Check:
     def _agent(self) -> Generator[None, None, None]:
         from schema.agent import check_settings as checking_agent
 
-        examined = Report()
+        examined = DecodingReport()
         for examined in checking_agent(self._document.agent):  # noqa: B007 - the last one is complete
             yield
         self.report.problems += examined.problems

@@ -40,12 +40,12 @@ class Script:
 
 
 @dataclass(eq=False, slots=True)
-class Record:
+class ObservedRun:
     """One run of a node as the node itself observed it. It is also the value of the node."""
 
     name: str
     stop_timeout: float
-    deps: Mapping[str, Record]
+    deps: Mapping[str, ObservedRun]
     ready: bool = False
     cancelled_at: float = math.inf
     ended: bool = False
@@ -65,7 +65,7 @@ class Witness:
 
     script: Callable[[str], Script] = lambda name: Script()
     violations: list[str] = field(default_factory=list)
-    live: dict[str, Record] = field(default_factory=dict)
+    live: dict[str, ObservedRun] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)  # names in the order of runs
     ended: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Witness:
     def node(self, name: str, **options: Any) -> Node:
         """Return a node that follows the script and is watched by this witness."""
 
-        async def run(deps: Mapping[str, Record], *, task_status: trio.TaskStatus[Record]) -> None:
+        async def run(deps: Mapping[str, ObservedRun], *, task_status: trio.TaskStatus[ObservedRun]) -> None:
             await self._live(node, deps, task_status)
 
         node = Node(name, run, **options)
@@ -97,7 +97,9 @@ class Witness:
     def _violated(self, violation: str) -> None:
         self.violations.append(f"{trio.current_time():.3f}: {violation}")
 
-    async def _live(self, node: Node, deps: Mapping[str, Record], task_status: trio.TaskStatus[Record]) -> None:
+    async def _live(
+        self, node: Node, deps: Mapping[str, ObservedRun], task_status: trio.TaskStatus[ObservedRun]
+    ) -> None:
         record = self._begin(node, deps)
         script = self.script(node.name)
         try:
@@ -123,8 +125,8 @@ class Witness:
             if script.cleanup_fails:
                 raise Fault(f"cleanup of {node.name}")
 
-    def _begin(self, node: Node, deps: Mapping[str, Record]) -> Record:
-        record = Record(node.name, node.stop_timeout, deps)
+    def _begin(self, node: Node, deps: Mapping[str, ObservedRun]) -> ObservedRun:
+        record = ObservedRun(node.name, node.stop_timeout, deps)
         self.events += 1
         self.begun.append(node.name)
         if node.name in self.live:
@@ -140,7 +142,7 @@ class Witness:
                 self._violated(f"{node.name} receives {name}, which has been cancelled")
         return record
 
-    async def _follow(self, script: Script, record: Record, task_status: trio.TaskStatus[Record]) -> None:
+    async def _follow(self, script: Script, record: ObservedRun, task_status: trio.TaskStatus[ObservedRun]) -> None:
         await trio.sleep(script.start)
         if script.start_fails:
             raise script.error(f"{record.name} does not start")
@@ -156,7 +158,7 @@ class Witness:
         if script.fails:
             raise script.error(f"{record.name} crashed")
 
-    def _check_stop_order(self, record: Record) -> None:
+    def _check_stop_order(self, record: ObservedRun) -> None:
         record.cancelled_at = now = trio.current_time()
         self.events += 1
         self.cancelled.append(record.name)
@@ -166,7 +168,7 @@ class Witness:
                     self._violated(f"{record.name} is cancelled while {other.name}, which depends on it, runs")
         self._check_dependencies(record, "is cancelled")
 
-    def _check_dependencies(self, record: Record, moment: str) -> None:
+    def _check_dependencies(self, record: ObservedRun, moment: str) -> None:
         if self.order_given_up or record.overdue(trio.current_time()):
             return
         for name, dependency in record.deps.items():

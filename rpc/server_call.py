@@ -24,8 +24,8 @@ from rpc.parsing import PIECE, Steps, in_turns, is_large, merging, too_deep
 from rpc.statistics import Statistics
 from rpc.turns import Turns
 
-_SHUTDOWN: Final = statuses.Outcome(Status.UNAVAILABLE, "the server is shutting down")
-_DEADLINE: Final = statuses.Outcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
+_SHUTDOWN: Final = statuses.CallOutcome(Status.UNAVAILABLE, "the server is shutting down")
+_DEADLINE: Final = statuses.CallOutcome(Status.DEADLINE_EXCEEDED, "deadline exceeded")
 _log = logging.getLogger("rpc.call")
 T = TypeVar("T")
 _pack_prefix = struct.Struct(">BI").pack
@@ -331,7 +331,7 @@ class ServerCall:
         """Run the handler, then send the trailers. Raises only Cancelled, from an outer cancellation."""
         statistics = self._core.statistics
         statistics.calls += 1
-        outcome: statuses.Outcome | None = _SHUTDOWN
+        outcome: statuses.CallOutcome | None = _SHUTDOWN
         try:
             with trio.CancelScope(deadline=self._deadline_at) as scope:
                 self._scope = scope
@@ -342,7 +342,7 @@ class ServerCall:
             if scope.cancelled_caught:
                 outcome = _DEADLINE
         except StreamTerminatedError:
-            outcome = statuses.Outcome(Status.UNAVAILABLE, "a call this one depends on was terminated")
+            outcome = statuses.CallOutcome(Status.UNAVAILABLE, "a call this one depends on was terminated")
         except Exception as error:
             outcome = statuses.of_exception(error)
             if outcome.bug and not self._gone:
@@ -357,7 +357,7 @@ class ServerCall:
             if self.ended is not None:
                 self.ended(self)
 
-    def _finish(self, outcome: statuses.Outcome | None) -> None:
+    def _finish(self, outcome: statuses.CallOutcome | None) -> None:
         if outcome is None:
             if self._sent_message or self._streaming:
                 self._sent_trailing = True
@@ -370,7 +370,7 @@ class ServerCall:
                 outcome = _SHUTDOWN  # cancelled from outside: not an error of a handler that cleaned up and returned
             else:
                 _log.error("%s returned without a reply", self.method)
-                outcome = statuses.Outcome(Status.INTERNAL, "the handler returned without a reply")
+                outcome = statuses.CallOutcome(Status.INTERNAL, "the handler returned without a reply")
         self._send_trailers(outcome.status, outcome.message, outcome.details, None)
 
     def _send_trailers(

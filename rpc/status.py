@@ -83,7 +83,7 @@ def to_machine_error(error: GRPCError) -> MachineError:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """Outcome of a call, as sent to the peer."""
 
     status: Status
@@ -92,7 +92,7 @@ class Outcome:
     bug: bool = False  # log with traceback; the message does not describe the error
 
 
-def of_exception(error: BaseException) -> Outcome:
+def of_exception(error: BaseException) -> CallOutcome:
     """Return the outcome of a call whose handler raised `error`.
 
     An exception group with a single leaf, as nurseries raise, counts as that leaf.
@@ -100,7 +100,7 @@ def of_exception(error: BaseException) -> Outcome:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, GRPCError):
-        return Outcome(error.status, error.message, error.details)
+        return CallOutcome(error.status, error.message, error.details)
     if isinstance(error, MachineError):
-        return Outcome(STATUS_OF_KIND[error.kind], str(error))
-    return Outcome(Status.INTERNAL, "internal error; the log of the server has the details", bug=True)
+        return CallOutcome(STATUS_OF_KIND[error.kind], str(error))
+    return CallOutcome(Status.INTERNAL, "internal error; the log of the server has the details", bug=True)

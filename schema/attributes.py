@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from schema.decoding.conversion import conform
-from schema.decoding.report import Report, join
+from schema.decoding.report import DecodingReport, join
 from schema.errors import ConfigError, ConfigErrors
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
@@ -52,7 +52,7 @@ def decode_attributes(
     and a remedy. An int is accepted as a float; a string is never accepted as a number. A key in `NOT_BUILT` is an
     error; a key in `OTHER_NAMES` is replaced by the key that it stands for.
     """
-    report = Report()
+    report = DecodingReport()
     read = dict(raw)
     for key, feature in getattr(cls, "NOT_BUILT", {}).items():
         if key in read:

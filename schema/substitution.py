@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from schema.decoding.report import Report, did_you_mean, join
+from schema.decoding.report import DecodingReport, did_you_mean, join
 from schema.document.machine import MachineDocument
 from schema.document.modules import Module
 from schema.errors import ConfigError
@@ -126,7 +126,7 @@ def fill_placeholders(
 
     Returns the document, and a warning with the exact path for each placeholder that cannot be resolved.
     """
-    report = Report()
+    report = DecodingReport()
     filler = _Filler(environment, find_package, report, frozenset(package.name for package in document.packages))
     filled = replace(
         document,
@@ -152,7 +152,11 @@ def has_placeholder(value: Any) -> bool:
 
 class _Filler:
     def __init__(
-        self, environment: Mapping[str, str], find_package: FindPackage, report: Report, packages: frozenset[str]
+        self,
+        environment: Mapping[str, str],
+        find_package: FindPackage,
+        report: DecodingReport,
+        packages: frozenset[str],
     ) -> None:
         self._environment = environment
         self._find_package = find_package

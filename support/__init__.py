@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from support.changes import ChangeSignal as ChangeSignal
-    from support.channels import Channel as Channel
+    from support.channels import PlottedQuantity as PlottedQuantity
     from support.channels import Recorder as Recorder
     from support.channels import to_csv as to_csv
     from support.command_line import AbsolutePath as AbsolutePath
@@ -61,7 +61,7 @@ else:
         __name__,
         {
             "changes": ["ChangeSignal"],
-            "channels": ["Channel", "Recorder", "to_csv"],
+            "channels": ["PlottedQuantity", "Recorder", "to_csv"],
             "command_line": ["AbsolutePath", "LongOptions", "ProgramPath", "switch_option", "value_option"],
             "concurrency": ["gather", "raised_alone", "ungrouped", "unwrap"],
             "delays": ["DoublingDelay", "doubled"],

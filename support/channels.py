@@ -44,7 +44,7 @@ def unit_of(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Channel:
+class PlottedQuantity:
     """One quantity. `steps` means that it keeps its value until the next point, like a switch.
 
     A point with the value NaN is a gap: the quantity was not known from then on.
@@ -64,7 +64,7 @@ class Recorder:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._begin = clock()
-        self.channels: dict[str, Channel] = {}
+        self.channels: dict[str, PlottedQuantity] = {}
 
     def elapsed(self) -> float:
         """Return the seconds since the start of the test."""
@@ -80,7 +80,7 @@ class Recorder:
         value = float(value) if math.isfinite(value) else math.nan
         channel = self.channels.get(name)
         if channel is None:
-            channel = self.channels[name] = Channel(name, unit or unit_of(name), steps)
+            channel = self.channels[name] = PlottedQuantity(name, unit or unit_of(name), steps)
         channel.title = max(channel.title, title, key=len)
         if len(channel.points) >= LIMIT:
             channel.dropped += 1
@@ -107,7 +107,7 @@ class Recorder:
                 self.add(channel.name, math.nan)
 
 
-def to_csv(channels: Iterable[Channel]) -> str:
+def to_csv(channels: Iterable[PlottedQuantity]) -> str:
     """Return CSV with a line per point, ordered by time: `time_s,channel,value,unit`. A gap has an empty value."""
     rows = sorted(
         ((time, channel.name, value, channel.unit) for channel in channels for time, value in channel.points),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax import saxutils
 
-from support.channels import Channel
+from support.channels import PlottedQuantity
 
 WIDTH: Final = 860
 PANEL: Final = 220  # height of the drawing area of one panel
@@ -29,7 +29,7 @@ class Panel:
     """One pair of axes: its title, and channels of one unit."""
 
     title: str
-    channels: Sequence[Channel]
+    channels: Sequence[PlottedQuantity]
 
     @property
     def unit(self) -> str:
@@ -97,9 +97,9 @@ def render_plot(title: str, panels: Sequence[Panel]) -> str:
     )
 
 
-def panels_of(channels: Iterable[Channel]) -> list[Panel]:
+def panels_of(channels: Iterable[PlottedQuantity]) -> list[Panel]:
     """Return the panels. Channels with the same unit share one; those without a unit share one by their first word."""
-    groups: dict[tuple[str, str], list[Channel]] = {}
+    groups: dict[tuple[str, str], list[PlottedQuantity]] = {}
     for channel in channels:
         if defined_points(channel):
             groups.setdefault((channel.unit, "" if channel.unit else channel.name.partition(" ")[0]), []).append(
@@ -141,12 +141,12 @@ def _stroke(index: int) -> str:
     )
 
 
-def defined_points(channel: Channel) -> list[tuple[float, float]]:
+def defined_points(channel: PlottedQuantity) -> list[tuple[float, float]]:
     """Return the points that are not gaps."""
     return [point for point in channel.points if not math.isnan(point[1])]
 
 
-def _path(channel: Channel, times: Axis, vertical: Axis, end: float) -> str:
+def _path(channel: PlottedQuantity, times: Axis, vertical: Axis, end: float) -> str:
     """Return the lines through the points, interrupted at gaps. The last step extends to the end of the picture."""
     runs: list[list[tuple[float, float]]] = [[]]
     for time, value in channel.points:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from training.jobs.events import Metric as Metric
     from training.jobs.events import Progress as Progress
     from training.jobs.events import Status as Status
-    from training.jobs.lifecycle import State as State
+    from training.jobs.lifecycle import JobState as JobState
     from training.jobs.report import Report as Report
     from training.jobs.submission import ModelType as ModelType
 else:
@@ -41,7 +41,7 @@ else:
         {
             "client.errors": ["SubmissionRefused", "TrainingCanceled", "TrainingFailed"],
             "deployment": ["with_model"],
-            "jobs.lifecycle": ["State"],
+            "jobs.lifecycle": ["JobState"],
             "jobs.submission": ["ModelType"],
             "client.client": ["connect"],
             "jobs.events": ["Log", "Metric", "Progress", "Status"],

@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     from triggers.events import Logged as Logged
     from triggers.events import LogLine as LogLine
     from triggers.events import Presence as Presence
-    from triggers.events import Reading as Reading
+    from triggers.events import TabularReading as TabularReading
     from triggers.events import TrainingEnded as TrainingEnded
     from triggers.events import Where as Where
     from triggers.mail_text import mail as mail
     from triggers.mail_text import mail_about_training as mail_about_training
     from triggers.operators import OPERATORS as OPERATORS
     from triggers.retry import MAX_WAIT as MAX_WAIT
-    from triggers.retry import Outcome as Outcome
+    from triggers.retry import AttemptOutcome as AttemptOutcome
     from triggers.retry import next_try as next_try
     from triggers.send import deliver as deliver
     from triggers.smtp import Mailer as Mailer
-    from triggers.smtp import Settings as Settings
+    from triggers.smtp import SmtpSettings as SmtpSettings
     from triggers.ssrf import NOTHING as NOTHING
     from triggers.ssrf import Allow as Allow
     from triggers.webhook import TRAINING as TRAINING
-    from triggers.webhook import Request as Request
+    from triggers.webhook import WebhookRequest as WebhookRequest
     from triggers.webhook import about_training as about_training
     from triggers.webhook import signed_request as signed_request
     from triggers.webhook import unsigned_request as unsigned_request
@@ -79,12 +79,12 @@ else:
                 "LogLine",
                 "Logged",
                 "Presence",
-                "Reading",
+                "TabularReading",
                 "TrainingEnded",
                 "Where",
             ],
             "operators": ["OPERATORS"],
-            "retry": ["MAX_WAIT", "Outcome", "next_try"],
+            "retry": ["MAX_WAIT", "AttemptOutcome", "next_try"],
             "ssrf": ["NOTHING", "Allow"],
             "document": [
                 "CONDITIONAL",
@@ -103,9 +103,9 @@ else:
                 "is_address",
                 "split_method",
             ],
-            "smtp": ["Mailer", "Settings"],
+            "smtp": ["Mailer", "SmtpSettings"],
             "evaluate": ["Explanation", "explain", "fires"],
-            "webhook": ["TRAINING", "Request", "about_training", "signed_request", "unsigned_request"],
+            "webhook": ["TRAINING", "WebhookRequest", "about_training", "signed_request", "unsigned_request"],
             "mail_text": ["mail", "mail_about_training"],
             "send": ["deliver"],
         },

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from schema import ConfigError, ConfigErrors
-from schema.decoding import Report, conform, join, wrong_type
+from schema.decoding import DecodingReport, conform, join, wrong_type
 from schema.document import Section
 from triggers.condition import Eval
-from triggers.ssrf import MAX_URL, Refused, parse_url
+from triggers.ssrf import MAX_URL, WebhookRefused, parse_url
 
 DATA: Final = "part_data_ingested"
 CONDITIONAL: Final = "conditional_data_ingested"
@@ -124,7 +124,7 @@ class Conditional(Section, frozen=True, kw_only=True):
         return self.conditions.evals if self.conditions else ()
 
 
-class Event(Section, frozen=True, kw_only=True):
+class TriggerEvent(Section, frozen=True, kw_only=True):
     """Event that fires a trigger."""
 
     type: Literal[
@@ -156,7 +156,7 @@ class Trigger(Section, frozen=True, kw_only=True):
 
     name: str
     """Name, unique among the triggers of the part."""
-    event: Event
+    event: TriggerEvent
     """Event that fires the trigger."""
     notifications: tuple[Notification, ...]
     """Targets of the notifications."""
@@ -191,7 +191,7 @@ class Examined:
 
 def examine_triggers(raw: Any, path: str = "triggers") -> Examined:
     """Decode the value of `triggers`. Never raises."""
-    report = Report()
+    report = DecodingReport()
     if not isinstance(raw, Sequence) or isinstance(raw, (str, bytes)):
         wrong_type(raw, "a list", path, report)
         return Examined((), tuple(report.problems))
@@ -266,7 +266,7 @@ def _target_problems(target: Notification) -> list[ConfigError]:
     if target.type == WEBHOOK:
         try:
             parse_url(target.value)
-        except Refused as refused:
+        except WebhookRefused as refused:
             problems.append(ConfigError("value", refused.reason, remedy=refused.remedy))
     if target.type == PUSH and len(target.value) > MAX_URL:
         problems.append(ConfigError("value", f"has {len(target.value)} characters", remedy=f"use at most {MAX_URL}"))
@@ -290,7 +290,7 @@ def _target_problems(target: Notification) -> list[ConfigError]:
     return problems
 
 
-def _warn(trigger: Trigger, path: str, report: Report) -> None:
+def _warn(trigger: Trigger, path: str, report: DecodingReport) -> None:
     timed = trigger.event.type in {DATA, CONDITIONAL}
     for index, target in enumerate(trigger.notifications):
         target_path = join(path, "notifications", index)

@@ -17,7 +17,7 @@ _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ComparisonResult:
     """Result of one comparison with one reading."""
 
     path: str  # "" for the reading itself
@@ -34,7 +34,7 @@ class Explanation:
 
     fires: bool
     reason: str  # explanation of the whole result
-    findings: tuple[Finding, ...] = ()  # of the reading that fires, otherwise of the first reading
+    findings: tuple[ComparisonResult, ...] = ()  # of the reading that fires, otherwise of the first reading
 
 
 def holds(condition: Eval, reading: Any) -> bool:
@@ -63,7 +63,7 @@ def _holds(operations: Sequence[tuple[str, Comparison]], reading: Any, effort: E
     return True
 
 
-def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
+def findings(evals: Sequence[Eval], reading: Any) -> tuple[ComparisonResult, ...]:
     """Return the results of all comparisons with a reading, in the order of the condition."""
     result = []
     for condition in evals:
@@ -73,7 +73,9 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
             value = None if left is _MISSING else left
             reason_text = _filled(reason, left, comparison)
             result.append(
-                Finding(".".join(comparison.path), condition.operator, value, comparison.right, held, reason_text)
+                ComparisonResult(
+                    ".".join(comparison.path), condition.operator, value, comparison.right, held, reason_text
+                )
             )
     return tuple(result)
 

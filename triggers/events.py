@@ -11,7 +11,7 @@ from triggers.condition import Eval
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TabularReading:
     """Tabular reading as uploaded; `data` includes the wrapper `readings` if the machine sent it."""
 
     requested: datetime
@@ -30,7 +30,7 @@ class Ingested:
     file_id: str
     first: datetime
     last: datetime
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[TabularReading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,6 @@ class Firing:
     type: str  # type of the trigger's event
     happening: Happening
     condition: tuple[Eval, ...] = ()  # evals, all of which held
-    reading: Reading | None = None  # first reading that met the condition; without conditions, the first reading
+    reading: TabularReading | None = None  # first reading that met the condition; without conditions, the first reading
     count: int = 0  # number of readings that met the condition, or of log entries
     lines: tuple[LogLine, ...] = field(default=())  # log entries of the trigger's levels, oldest first

@@ -15,7 +15,7 @@ _RETRIED: Final = frozenset({408, 409, 425, 429})  # and 5xx; all other failures
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """Outcome of one attempt."""
 
     status: int = 0  # HTTP status or SMTP reply code; 0 without a response
@@ -31,14 +31,14 @@ class Outcome:
         return not self.error
 
 
-def of_status(status: int, retry_after: float | None = None, excerpt: str = "") -> Outcome:
+def of_status(status: int, retry_after: float | None = None, excerpt: str = "") -> AttemptOutcome:
     """Return the outcome for an HTTP status; `excerpt` is an excerpt of the response. Redirects are failures."""
     if 200 <= status < 300:
-        return Outcome(status)
+        return AttemptOutcome(status)
     retried = status in _RETRIED or status >= 500
     reason = _WORDS.get(status) or ("redirects are not followed" if 300 <= status < 400 else "")
     text = f"answered {status}" + (f", {reason}" if reason else "") + (f": {excerpt}" if excerpt else "")
-    return Outcome(status, text, retry_after if retried else None, final=not retried, disable=status == 410)
+    return AttemptOutcome(status, text, retry_after if retried else None, final=not retried, disable=status == 410)
 
 
 _WORDS: Final = {
@@ -57,7 +57,7 @@ _WORDS: Final = {
 }
 
 
-def next_try(outcome: Outcome, attempts: int, seed: str | int) -> float | None:
+def next_try(outcome: AttemptOutcome, attempts: int, seed: str | int) -> float | None:
     """Return the seconds until the next attempt, after `attempts` (at least one) attempts; None if there is none.
 
     The wait is deterministic for a `seed`, such as the id of the delivery.

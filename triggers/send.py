@@ -24,9 +24,9 @@ import h11
 import trio
 
 from schema import Masker
-from triggers.retry import Outcome, of_status
-from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_url
-from triggers.webhook import Request
+from triggers.retry import AttemptOutcome, of_status
+from triggers.ssrf import NOTHING, Allow, WebhookRefused, WebhookTarget, check_address, parse_url
+from triggers.webhook import WebhookRequest
 
 MAX_ANSWER: Final = 64 * 1024  # bytes of a response that are read; the rest is ignored
 _EXCERPT: Final = 200  # characters of a response that are included in an error
@@ -38,7 +38,7 @@ class _NoAddress(OSError):
     """Name without an address, or with a refused address. The text is for the administrator only."""
 
 
-async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext | None = None) -> Outcome:
+async def deliver(request: WebhookRequest, allow: Allow = NOTHING, tls: ssl.SSLContext | None = None) -> AttemptOutcome:
     """Send a request once and return the outcome. Raises only Cancelled.
 
     Redirects are not followed. The caller limits the time. A cancelled request may have arrived.
@@ -47,7 +47,7 @@ async def deliver(request: Request, allow: Allow = NOTHING, tls: ssl.SSLContext 
     return replace(outcome, error=Masker(_secrets_of(request)).text(outcome.error)) if outcome.error else outcome
 
 
-def _secrets_of(request: Request) -> list[str]:
+def _secrets_of(request: WebhookRequest) -> list[str]:
     """Return the secret parts of a request, which a receiver may repeat in its response."""
     parts = urlsplit(request.url)
     whole = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -56,26 +56,26 @@ def _secrets_of(request: Request) -> list[str]:
     return [whole, parts.query, *segments, *map(unquote, segments), *headers]
 
 
-async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -> Outcome:
+async def _deliver(request: WebhookRequest, allow: Allow, tls: ssl.SSLContext | None) -> AttemptOutcome:
     try:
         target = parse_url(request.url)
-    except Refused as refused:
-        return Outcome(error=str(refused), final=True)
+    except WebhookRefused as refused:
+        return AttemptOutcome(error=str(refused), final=True)
     try:
         sent = _written(request, target)
         stream = await _connect(target, allow)
-    except Refused as refused:
-        return Outcome(error=str(refused), final=True)
+    except WebhookRefused as refused:
+        return AttemptOutcome(error=str(refused), final=True)
     except h11.LocalProtocolError as error:
-        return Outcome(error=f"the request cannot be sent: {error}", final=True)
+        return AttemptOutcome(error=f"the request cannot be sent: {error}", final=True)
     except _NoAddress as error:
         text = (
             f"the name {target.host} has no address that this cloud may call: correct it, or ask the administrator of "
             "the cloud to allow it"
         )
-        return Outcome(error=text, internal=str(error))
+        return AttemptOutcome(error=text, internal=str(error))
     except OSError as error:
-        return Outcome(error=_describe(error, target.host))
+        return AttemptOutcome(error=_describe(error, target.host))
     try:
         secured: trio.abc.Stream = stream
         if target.scheme == "https":
@@ -85,12 +85,12 @@ async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -
             await secured.send_all(sent)
         return await _answer(secured)
     except (h11.RemoteProtocolError, trio.BrokenResourceError, ssl.SSLError, OSError) as error:
-        return Outcome(error=_describe(error, target.host))
+        return AttemptOutcome(error=_describe(error, target.host))
     finally:
         await trio.aclose_forcefully(stream)
 
 
-def _written(request: Request, target: Target) -> bytes:
+def _written(request: WebhookRequest, target: WebhookTarget) -> bytes:
     """Return the encoded head and body; LocalProtocolError if they cannot be encoded."""
     length = [("Content-Length", str(len(request.body)))] if request.body or request.method != "GET" else []
     headers = [("Host", _host(target)), ("Connection", "close"), *length, *request.headers]
@@ -99,7 +99,7 @@ def _written(request: Request, target: Target) -> bytes:
     return (head or b"") + request.body
 
 
-async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
+async def _connect(target: WebhookTarget, allow: Allow) -> trio.SocketStream:
     """Connect to the first address that accepts, if all addresses of the target are allowed.
 
     Raises Refused for an address in the URL itself, _NoAddress for a name without an allowed address, or OSError.
@@ -110,7 +110,7 @@ async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
             check_address(address, target.host, allow)
     except socket.gaierror as error:
         raise _NoAddress(f"the name {target.host} cannot be resolved: {error.strerror}") from None
-    except Refused as refused:
+    except WebhookRefused as refused:
         if target.address is not None:
             raise
         raise _NoAddress(str(refused)) from None
@@ -125,7 +125,7 @@ async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
     raise last
 
 
-async def _answer(stream: trio.abc.Stream) -> Outcome:
+async def _answer(stream: trio.abc.Stream) -> AttemptOutcome:
     """Read the response, up to `MAX_ANSWER` bytes, and return the outcome."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_ANSWER)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
@@ -184,7 +184,7 @@ def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())
 
 
-def _host(target: Target) -> str:
+def _host(target: WebhookTarget) -> str:
     shown = f"[{target.host}]" if ":" in target.host else target.host
     return shown if target.port == {"http": 80, "https": 443}[target.scheme] else f"{shown}:{target.port}"
 

@@ -11,13 +11,13 @@ from email.message import EmailMessage
 from typing import Final, Literal
 
 from support import HangingCallError, Worker
-from triggers.retry import Outcome
+from triggers.retry import AttemptOutcome
 
 _SOCKET_LIMIT: Final = 20.0  # seconds of silence; nothing else can interrupt the thread
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SmtpSettings:
     """Settings of the SMTP server. The constructor raises ValueError for invalid settings."""
 
     host: str
@@ -52,7 +52,7 @@ _PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 class Mailer:
     """Sender of messages to one server, one at a time. Use `async with Mailer(settings).opened() as mailer`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SmtpSettings) -> None:
         self.settings = settings
         self._worker = Worker("mail")
 
@@ -63,7 +63,7 @@ class Mailer:
             async with self._worker.opened():
                 yield self
 
-    async def deliver(self, message: EmailMessage) -> Outcome:
+    async def deliver(self, message: EmailMessage) -> AttemptOutcome:
         """Send a message once and return the outcome. Raises only Cancelled.
 
         After a cancellation, the thread continues, so the message may still arrive. A message that the server accepts
@@ -72,7 +72,7 @@ class Mailer:
         return await self._worker.run(lambda: send(self.settings, message))
 
 
-def send(settings: Settings, message: EmailMessage) -> Outcome:
+def send(settings: SmtpSettings, message: EmailMessage) -> AttemptOutcome:
     """Send a message and return the outcome; the blocking implementation of `Mailer.deliver`."""
     host, port = settings.address
     accepted = False
@@ -92,28 +92,30 @@ def send(settings: Settings, message: EmailMessage) -> Outcome:
         return _refused(error.smtp_code, error.smtp_error, "the server rejects user and password", final=False)
     except smtplib.SMTPResponseException as error:
         if accepted:  # only QUIT failed
-            return Outcome(250)
+            return AttemptOutcome(250)
         return _refused(error.smtp_code, error.smtp_error, final=error.smtp_code >= 500)
     except smtplib.SMTPNotSupportedError as error:
-        return Outcome(error=f"{host}:{port}: {error}", final=True)
+        return AttemptOutcome(error=f"{host}:{port}: {error}", final=True)
     except ssl.SSLCertVerificationError as error:
-        return Outcome(error=f"the certificate of {host} is not trusted: {error.verify_message}")
+        return AttemptOutcome(error=f"the certificate of {host} is not trusted: {error.verify_message}")
     except (smtplib.SMTPException, OSError) as error:
         if accepted:
-            return Outcome(250)
-        return Outcome(error=f"no answer from {host}:{port}: {error or type(error).__name__}")
+            return AttemptOutcome(250)
+        return AttemptOutcome(error=f"no answer from {host}:{port}: {error or type(error).__name__}")
     except ValueError as error:  # from an invalid header
-        return Outcome(error=f"the message cannot be sent: {error}", final=True)
-    return Outcome(250)
+        return AttemptOutcome(error=f"the message cannot be sent: {error}", final=True)
+    return AttemptOutcome(250)
 
 
-def _connection(settings: Settings, context: ssl.SSLContext) -> smtplib.SMTP:
+def _connection(settings: SmtpSettings, context: ssl.SSLContext) -> smtplib.SMTP:
     host, port = settings.address
     if settings.security == "tls":
         return smtplib.SMTP_SSL(host, port, timeout=_SOCKET_LIMIT, context=context)
     return smtplib.SMTP(host, port, timeout=_SOCKET_LIMIT)
 
 
-def _refused(code: int, text: bytes | str, problem: str = "the server refused the message", *, final: bool) -> Outcome:
+def _refused(
+    code: int, text: bytes | str, problem: str = "the server refused the message", *, final: bool
+) -> AttemptOutcome:
     reply = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return Outcome(code, f"{problem}: {code} {' '.join(reply.split())}"[:500], final=final)
+    return AttemptOutcome(code, f"{problem}: {code} {' '.join(reply.split())}"[:500], final=final)

@@ -89,7 +89,7 @@ _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 _ALLOW: Final = "an administrator of the cloud can allow it"
 
 
-class Refused(ValueError):
+class WebhookRefused(ValueError):
     """URL or address that webhooks may not call."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -99,7 +99,7 @@ class Refused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """Parsed webhook URL. `host` is a lower-case name without trailing dot, or an address without brackets."""
 
     scheme: str
@@ -143,35 +143,37 @@ class Allow:
 NOTHING: Final = Allow()
 
 
-def parse_url(url: str) -> Target:
+def parse_url(url: str) -> WebhookTarget:
     """Parse a webhook URL without resolving its host; Refused if the URL may not be called."""
     if len(url) > MAX_URL:
-        raise Refused(f"the URL has {len(url)} characters", f"use at most {MAX_URL}")
+        raise WebhookRefused(f"the URL has {len(url)} characters", f"use at most {MAX_URL}")
     if not _PRINTED.match(url) or _UNWISE.search(url):
-        raise Refused("the URL is empty or contains invalid characters", "write for example https://example.com/hook")
+        raise WebhookRefused(
+            "the URL is empty or contains invalid characters", "write for example https://example.com/hook"
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Refused(f"the URL cannot be read: {error}", "write for example https://example.com/hook") from None
+        raise WebhookRefused(f"the URL cannot be read: {error}", "write for example https://example.com/hook") from None
     scheme = parts.scheme.lower()
     if scheme not in {"http", "https"}:
-        raise Refused(f"the scheme of the URL is {scheme or 'missing'}", "write https:// or http://")
+        raise WebhookRefused(f"the scheme of the URL is {scheme or 'missing'}", "write https:// or http://")
     if "@" in parts.netloc:
-        raise Refused(
+        raise WebhookRefused(
             "the URL contains a user or password", 'use "auth": {"basic": {"username": ..., "password": ...}}'
         )
     if parts.fragment:
-        raise Refused("the URL has a fragment, which is never sent", "remove the part from #")
+        raise WebhookRefused("the URL has a fragment, which is never sent", "remove the part from #")
     host = (parts.hostname or "").lower()
     address = _literal(host, bracketed=parts.netloc.startswith("["))
     if parts.netloc.endswith(":"):
-        raise Refused("the URL has a colon without a port", "remove it")
+        raise WebhookRefused("the URL has a colon without a port", "remove it")
     port = port if port is not None else 443 if scheme == "https" else 80
     if port in _BAD_PORTS:
-        raise Refused(f"port {port} belongs to another protocol", "let the receiver listen on another port")
+        raise WebhookRefused(f"port {port} belongs to another protocol", "let the receiver listen on another port")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(scheme, host.rstrip(".") if address is None else str(address), port, path, address)
+    return WebhookTarget(scheme, host.rstrip(".") if address is None else str(address), port, path, address)
 
 
 def check_address(address: Address | str, host: str = "", allow: Allow = NOTHING) -> None:
@@ -181,7 +183,7 @@ def check_address(address: Address | str, host: str = "", allow: Allow = NOTHING
         for network, why, never in _RULES:
             if form in network and (never or not any(allow.has(host, form) for form in _forms(parsed))):
                 of = f" of {host}" if host and host != str(parsed) else ""
-                raise Refused(f"the address {parsed}{of} may not be called: {why}", "" if never else _ALLOW)
+                raise WebhookRefused(f"the address {parsed}{of} may not be called: {why}", "" if never else _ALLOW)
 
 
 def _forms(address: Address) -> tuple[Address, ...]:
@@ -204,11 +206,11 @@ def _literal(host: str, *, bracketed: bool) -> Address | None:
                 raise ValueError("a zone is valid only on one computer")
             return ipaddress.IPv6Address(host)
         except ValueError as error:
-            raise Refused(
+            raise WebhookRefused(
                 f"{host!r} is not an IPv6 address: {error}", "write for example http://[2001:db8::1]/"
             ) from None
     if len(host) > 253 or not _HOST.match(host):
-        raise Refused(
+        raise WebhookRefused(
             f"{host!r} is not a host name" if host else "the URL has no host",
             "write for example https://example.com/hook",
         )
@@ -217,6 +219,6 @@ def _literal(host: str, *, bracketed: bool) -> Address | None:
     try:
         return ipaddress.IPv4Address(host)  # four decimal numbers without leading zeros
     except ValueError:
-        raise Refused(
+        raise WebhookRefused(
             f"{host!r} is an address in an unusual form", "write four decimal numbers, for example 192.0.2.1"
         ) from None

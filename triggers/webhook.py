@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from triggers.document import DATA, OFFLINE, ONLINE, Notification, Trigger, signing_keys
-from triggers.events import Firing, Ingested, LogLine, Reading, TrainingEnded, Where
+from triggers.events import Firing, Ingested, LogLine, TabularReading, TrainingEnded, Where
 
 TRAINING: Final = "training_job_ended"
 """Type of the events that are not selected by triggers of a part, but by the notifications of an organization."""
@@ -30,7 +30,7 @@ _SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WebhookRequest:
     """HTTP request. All attempts send the same request except for timestamp and signature."""
 
     method: str
@@ -41,13 +41,15 @@ class Request:
 
 def webhook(
     trigger: Trigger, notification: Notification, firing: Firing, where: Where, id_: str, now: datetime
-) -> Request:
+) -> WebhookRequest:
     """Return the request for a notification. `id_` is the same on every attempt; `now` is the time of the attempt."""
     request = unsigned_request(trigger, notification, firing, where)
     return signed_request(notification, trigger.secret, request, id_, now)
 
 
-def signed_request(notification: Notification, secret: str, request: Request, id_: str, now: datetime) -> Request:
+def signed_request(
+    notification: Notification, secret: str, request: WebhookRequest, id_: str, now: datetime
+) -> WebhookRequest:
     """Return the request from `unsigned_request` with id, timestamp, credentials and signature; once for each attempt.
 
     `secret` signs if the notification has no own one.
@@ -61,10 +63,10 @@ def signed_request(notification: Notification, secret: str, request: Request, id
         content = b".".join((id_.encode(), added[1][1].encode(), request.body))
         signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
         added.append(("webhook-signature", " ".join(f"v1,{signature}" for signature in signatures)))
-    return Request(request.method, request.url, (*request.headers, *added), request.body)
+    return WebhookRequest(request.method, request.url, (*request.headers, *added), request.body)
 
 
-def unsigned_request(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> Request:
+def unsigned_request(trigger: Trigger, notification: Notification, firing: Firing, where: Where) -> WebhookRequest:
     """Return the request without secrets, which can be stored until it is sent."""
     presence = firing.type in _PRESENCE
     headers = [
@@ -87,10 +89,10 @@ def unsigned_request(trigger: Trigger, notification: Notification, firing: Firin
         headers.append(("Content-Type", "application/json"))
     body = b"" if presence else msgspec.json.encode(payload(firing, where))
     safe = tuple((name, header_safe(value)) for name, value in headers)
-    return Request("GET" if presence else "POST", notification.value, safe, body)
+    return WebhookRequest("GET" if presence else "POST", notification.value, safe, body)
 
 
-def about_training(event: TrainingEnded, url: str, organization: str, name: str, link: str) -> Request:
+def about_training(event: TrainingEnded, url: str, organization: str, name: str, link: str) -> WebhookRequest:
     """Return the request, without secrets, to `url` about the end of a training job. `link` is the page of the job."""
     headers = [
         ("Org-Id", organization),
@@ -116,7 +118,7 @@ def about_training(event: TrainingEnded, url: str, organization: str, name: str,
         "url": link,
     }
     safe = tuple((key, header_safe(value)) for key, value in headers)
-    return Request("POST", url, safe, msgspec.json.encode(body))
+    return WebhookRequest("POST", url, safe, msgspec.json.encode(body))
 
 
 def header_safe(text: str) -> str:
@@ -153,7 +155,7 @@ def payload(firing: Firing, where: Where) -> Any:
     return body
 
 
-def _data(reading: Reading) -> dict[str, Any]:
+def _data(reading: TabularReading) -> dict[str, Any]:
     data = finite(reading.data)
     size = len(msgspec.json.encode(data))
     metadata = {"received_at": rfc3339(reading.received), "requested_at": rfc3339(reading.requested)}

@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from uplink.dial import token_headers as token_headers
     from uplink.dial import with_channel as with_channel
     from uplink.downloads import PARTS as PARTS
+    from uplink.downloads import DownloadSource as DownloadSource
     from uplink.downloads import Expected as Expected
     from uplink.downloads import Part as Part
     from uplink.downloads import Progress as Progress
-    from uplink.downloads import Source as Source
     from uplink.downloads import Stopped as Stopped
     from uplink.downloads import digest_of as digest_of
     from uplink.downloads import download as download
     from uplink.downloads import part_of as part_of
+    from uplink.files import FileReading as FileReading
     from uplink.files import FileSource as FileSource
-    from uplink.files import Reading as Reading
     from uplink.files import decode_text as decode_text
     from uplink.http import Headers as Headers
     from uplink.http import error_text as error_text
@@ -69,7 +69,7 @@ else:
         __name__,
         {
             "authorities": ["CloudAuthorities", "authorities_path"],
-            "files": ["FileSource", "Reading", "decode_text"],
+            "files": ["FileReading", "FileSource", "decode_text"],
             "http": ["Headers", "error_text", "headers_of", "read_body", "read_up_to", "responding"],
             "platforms": ["platform", "tags"],
             "watch": ["Send", "Watch"],
@@ -87,10 +87,10 @@ else:
             ],
             "downloads": [
                 "PARTS",
+                "DownloadSource",
                 "Expected",
                 "Part",
                 "Progress",
-                "Source",
                 "Stopped",
                 "digest_of",
                 "download",

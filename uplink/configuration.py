@@ -19,7 +19,7 @@ from support import ChangeSignal, DoublingDelay, ungrouped
 from uplink import cached
 from uplink.dial import CloudAddress, CloudUnavailable, connected
 from uplink.document import InvalidMessage, document_of
-from uplink.files import Reading
+from uplink.files import FileReading
 from uplink.watch import Tell, Watch
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class CloudSource:
         self._own: Mapping[str, Any] = json.loads(initial)
         self._cache = cached.path_of(home, address.part)
         self._worker = worker
-        self._reading = Reading(initial)
+        self._reading = FileReading(initial)
         self._received: bytes | None = None  # the last document from the cloud that differs from the cached one
         self._saving = trio.Lock()
         self._unsaved: bytes | None = None  # a document that could not be saved
@@ -93,7 +93,7 @@ class CloudSource:
         self._calls = handler
 
     @asynccontextmanager
-    async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
+    async def readings(self) -> AsyncIterator[AsyncIterator[FileReading]]:
         """Yield a reading now and each time the content differs.
 
         The first reading is the cached configuration if there is one. Otherwise it is the cloud's, and the credentials
@@ -113,7 +113,7 @@ class CloudSource:
             yield self._iterate()
             nursery.cancel_scope.cancel()
 
-    async def used(self, reading: Reading) -> None:
+    async def used(self, reading: FileReading) -> None:
         """Cache a configuration from the cloud after it has proved usable; see Source.used."""
         if reading.data is None or reading.data != self._received:
             return
@@ -147,11 +147,11 @@ class CloudSource:
                 if self._unsaved is not None:
                     await self._save(self._unsaved)
 
-    def _iterate(self) -> AsyncIterator[Reading]:
+    def _iterate(self) -> AsyncIterator[FileReading]:
         return self._changed.values(lambda: self._reading)
 
     def _take(self, data: bytes) -> None:
-        self._reading = Reading(data, expand=False)
+        self._reading = FileReading(data, expand=False)
         self._changed.announce()
 
     # ---- the connection

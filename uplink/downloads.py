@@ -118,7 +118,7 @@ class Part:
         return digest_of(self.path, stopped)
 
 
-class Source(NamedTuple):
+class DownloadSource(NamedTuple):
     """Where a file is downloaded from."""
 
     name: str  # the URL as errors show it, without what is secret in it
@@ -127,7 +127,7 @@ class Source(NamedTuple):
     etag: str = ""  # of the file, for `If-Range`; empty if the server may have another one for the same content
 
     @classmethod
-    def of(cls, url: str, headers: Headers, tls: ssl.SSLContext | None = None, *, etag: str = "") -> Source:
+    def of(cls, url: str, headers: Headers, tls: ssl.SSLContext | None = None, *, etag: str = "") -> DownloadSource:
         """Return the source for a URL."""
         return cls(url, lambda more: responding(url, [*headers, *more], tls), etag)
 
@@ -145,7 +145,9 @@ class Expected(NamedTuple):
         return self.size or self.limit
 
 
-async def download(source: Source, part: Part, worker: Worker, expected: Expected, *, progress: Progress) -> None:
+async def download(
+    source: DownloadSource, part: Part, worker: Worker, expected: Expected, *, progress: Progress
+) -> None:
     """Download a file to `part`. When this returns, `part` is complete and its SHA-256 matches.
 
     What was received stays for the next attempt if this is cancelled or the connection fails.
@@ -179,7 +181,9 @@ async def download(source: Source, part: Part, worker: Worker, expected: Expecte
 class _Transfer:
     """One request, and the writing of its response."""
 
-    def __init__(self, source: Source, part: Part, worker: Worker, expected: Expected, progress: Progress) -> None:
+    def __init__(
+        self, source: DownloadSource, part: Part, worker: Worker, expected: Expected, progress: Progress
+    ) -> None:
         self._source, self._part, self._worker, self._expected = source, part, worker, expected
         self._progress = progress
         self._buffer = bytearray()

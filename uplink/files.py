@@ -32,7 +32,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """The content of the file at one moment, or why it could not be read. Exactly one of the two is set."""
 
     data: bytes | None = None
@@ -47,7 +47,7 @@ class FileSource:
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))
 
-    def read(self) -> Reading:
+    def read(self) -> FileReading:
         """Read the file now. Never raises."""
         try:
             # Opening must not block if the path is a FIFO or device.
@@ -67,13 +67,13 @@ class FileSource:
             return self._problem(f"cannot be read: {error.strerror}", "")
         if len(data) > MAX_BYTES:
             return self._problem(f"is larger than {MAX_BYTES >> 20} MiB", "use the path of a machine document")
-        return Reading(data)
+        return FileReading(data)
 
-    def _problem(self, reason: str, remedy: str) -> Reading:
-        return Reading(problem=ConfigError(str(self.path), reason, remedy=remedy))
+    def _problem(self, reason: str, remedy: str) -> FileReading:
+        return FileReading(problem=ConfigError(str(self.path), reason, remedy=remedy))
 
     @asynccontextmanager
-    async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
+    async def readings(self) -> AsyncIterator[AsyncIterator[FileReading]]:
         """Yield a reading now and each time the content differs from the last reading.
 
         A slow reader gets the newest content and may miss intermediate ones. For a reading with a problem, keep using
@@ -83,13 +83,13 @@ class FileSource:
         async with aclosing(self._readings()) as readings:
             yield readings
 
-    async def used(self, reading: Reading) -> None:
+    async def used(self, reading: FileReading) -> None:
         """Record that a reading was accepted, so that it can be cached for a start without the source.
 
         Does nothing: the file itself is kept.
         """
 
-    async def _readings(self) -> AsyncGenerator[Reading, None]:
+    async def _readings(self) -> AsyncGenerator[FileReading, None]:
         inotify = None
         try:
             try:
@@ -98,7 +98,7 @@ class FileSource:
                 yield self.read()
                 yield self._unwatched(self.path, error)
                 return
-            last: Reading | None = None
+            last: FileReading | None = None
             while True:
                 # Watches are set before the file is read, so that no change is missed.
                 directories, names = watched_places(self.path)
@@ -116,9 +116,11 @@ class FileSource:
             if inotify is not None:
                 inotify.close()
 
-    def _unwatched(self, path: Path, error: OSError) -> Reading:
+    def _unwatched(self, path: Path, error: OSError) -> FileReading:
         reason = f"changes of the file are not detected: cannot watch {path}"
-        return Reading(problem=ConfigError(str(self.path), reason, remedy=error.strerror or "restart to read it again"))
+        return FileReading(
+            problem=ConfigError(str(self.path), reason, remedy=error.strerror or "restart to read it again")
+        )
 
 
 async def _quiet(inotify: Inotify, names: set[Path]) -> None:
@@ -130,7 +132,7 @@ async def _quiet(inotify: Inotify, names: set[Path]) -> None:
             return
 
 
-def _same(reading: Reading, last: Reading | None) -> bool:
+def _same(reading: FileReading, last: FileReading | None) -> bool:
     return last is not None and reading.data == last.data and str(reading.problem) == str(last.problem)
 
 

@@ -18,7 +18,7 @@ from agent.update.record import Release
 from schema import ErrorKind, MachineError
 from schema.agent import shown_url
 from support import Worker
-from uplink import Expected, Part, Progress, Source, Stopped, download
+from uplink import DownloadSource, Expected, Part, Progress, Stopped, download
 from uplink.releases import MAX_FILE
 
 _CHUNK: Final = 1 << 20
@@ -46,7 +46,7 @@ class ReleaseDownloads:
             await self._copy(Path(unquote(urlsplit(release.origin).path)), part, expected, progress)
             return
         etag = release.sha256 if self._web.is_cloud(release.origin) else ""
-        source = Source(shown_url(release.origin), partial(self._web.get, release.origin), etag)
+        source = DownloadSource(shown_url(release.origin), partial(self._web.get, release.origin), etag)
         await download(source, part, self._worker, expected, progress=progress)
 
     async def _copy(self, path: Path, part: Part, expected: Expected, progress: Progress) -> None:

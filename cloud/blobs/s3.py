@@ -19,7 +19,7 @@ import trio
 
 from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name_of, new_key
 from cloud.blobs import s3_answers as answers
-from cloud.blobs.s3_client import Body, Refused, S3Client
+from cloud.blobs.s3_client import Body, S3Client, StoreRefused
 from cloud.blobs.s3_location import BucketLocation, credentials_of
 from schema import ErrorKind, MachineError
 
@@ -88,7 +88,7 @@ class S3Blobs:
         """Return up to MOST_STAMP bytes of the file STAMP; empty if it does not exist."""
         try:
             content, _ = await self._client.part_of(STAMP, 0, MOST_STAMP)
-        except Refused as error:
+        except StoreRefused as error:
             if error.code == "NoSuchKey":
                 return b""
             raise
@@ -105,7 +105,7 @@ class S3Blobs:
         """Return the size of a blob in bytes; None if it does not exist."""
         try:
             answer = await self._client.call("HEAD", name_of(key))
-        except Refused as error:
+        except StoreRefused as error:
             if error.code == "NoSuchKey":
                 return None
             raise
@@ -134,7 +134,7 @@ class S3Blobs:
         while True:
             try:
                 content, size = await self._client.part_of(name, offset, window)
-            except Refused as error:
+            except StoreRefused as error:
                 if error.code == "NoSuchKey":
                     raise MachineError("the file no longer exists", kind=ErrorKind.NOT_FOUND) from None
                 raise
@@ -195,7 +195,7 @@ class S3Blobs:
         query += [("key-marker", markers[0]), ("upload-id-marker", markers[1])] if markers[0] else []
         try:
             answer = await self._client.call("GET", None, query)
-        except Refused as error:
+        except StoreRefused as error:
             if error.code != "NotImplemented":
                 raise
             return [], None  # such a store removes incomplete uploads itself
@@ -300,14 +300,14 @@ class _Upload:
         self._may_exist = True
         try:
             await self._client.call("POST", self._name, [("uploadId", self._id)], Body(answers.completion(self._etags)))
-        except Refused as error:
+        except StoreRefused as error:
             if error.code != "NoSuchUpload" or not await self._exists(size):
                 raise  # otherwise an earlier attempt, whose response was lost, succeeded
 
     async def _exists(self, size: int) -> bool:
         try:
             answer = await self._client.call("HEAD", self._name)
-        except Refused:
+        except StoreRefused:
             return False
         return answer.headers.get("content-length") == str(size)
 
@@ -343,7 +343,7 @@ async def _settled(work: Callable[[], Awaitable[None]]) -> None:
 async def _delete(client: S3Client, name: str) -> None:
     try:
         await client.call("DELETE", name)
-    except Refused as error:
+    except StoreRefused as error:
         if error.code != "NoSuchKey":
             raise
 
@@ -351,7 +351,7 @@ async def _delete(client: S3Client, name: str) -> None:
 async def _abort(client: S3Client, name: str, upload: str) -> None:
     try:
         await client.call("DELETE", name, [("uploadId", upload)])
-    except Refused as error:
+    except StoreRefused as error:
         if error.code != "NoSuchUpload":
             raise
 

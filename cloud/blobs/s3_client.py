@@ -35,7 +35,7 @@ Sign = Callable[[str, str, Mapping[str, str], str, Credentials, str], dict[str, 
 """Type of cloud.blobs.s3_signing.signed."""
 
 
-class Refused(MachineError):
+class StoreRefused(MachineError):
     """The store responded with an error. Callers of the cloud get UNAVAILABLE, because it is not their mistake."""
 
     kind = ErrorKind.UNAVAILABLE
@@ -132,7 +132,7 @@ class S3Client:
                 if refused is None:
                     return Answer(status, headers, bytes(content))
                 if not self._may_retry(refused, attempt):
-                    raise Refused(self.location, refused)
+                    raise StoreRefused(self.location, refused)
             except Lost:
                 if attempt >= ATTEMPTS:
                     raise
@@ -167,7 +167,7 @@ class S3Client:
                     )
                 del content[received:]
                 if not self._may_retry(refused, attempt):
-                    raise Refused(self.location, refused)
+                    raise StoreRefused(self.location, refused)
             except Lost:
                 if len(content) > received:
                     attempt = 1  # there was progress

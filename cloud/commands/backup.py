@@ -24,7 +24,7 @@ from cloud.store.migrations import STEPS
 from cloud.store.sqlite import SqliteHandle, opened_exclusively
 from schema import ErrorKind, MachineError
 from support.files import sync_folder
-from support.foreign import PIECE, Archive, BadArchiveError, Bounds, Kind, erase, remove
+from support.foreign import PIECE, Archive, BadArchiveError, Bounds, MemberKind, erase, remove
 
 DATABASE: Final = "cloud.db"
 FILES: Final = "files"
@@ -164,7 +164,7 @@ def _unpack(file: Path, database: Path, files: Path) -> str:
             archive = Archive(source, BOUNDS)
             for member in archive:
                 name = member.name.decode("utf-8", "replace")
-                if member.kind is Kind.FILE and name == LOCATION_ENTRY and member.size < 1000:
+                if member.kind is MemberKind.FILE and name == LOCATION_ENTRY and member.size < 1000:
                     location = archive.read(member.size).decode(errors="replace").strip()
                     continue
                 path = _target_path(name, member.kind, database, files)
@@ -186,12 +186,12 @@ def _unpack(file: Path, database: Path, files: Path) -> str:
     return location
 
 
-def _target_path(name: str, kind: Kind, database: Path, files: Path) -> Path:
+def _target_path(name: str, kind: MemberKind, database: Path, files: Path) -> Path:
     """Return the target path of a member; BadArchiveError for a member that does not belong to a backup."""
     parts = name.split("/")
-    if kind is Kind.FILE and parts == [DATABASE]:
+    if kind is MemberKind.FILE and parts == [DATABASE]:
         return database
-    if kind is Kind.FILE and len(parts) == 3 and parts[0] == FILES and all(part.isalnum() for part in parts[1:]):
+    if kind is MemberKind.FILE and len(parts) == 3 and parts[0] == FILES and all(part.isalnum() for part in parts[1:]):
         return files / parts[1] / parts[2]
     raise BadArchiveError(f"it contains the unexpected entry {name!r}")
 

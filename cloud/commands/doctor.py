@@ -33,7 +33,7 @@ _KEY_BOUNDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DoctorProblem:
     """A detected problem. `check` names the check; `subject` is a path or the key of a file."""
 
     check: str
@@ -44,13 +44,13 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Report:
+class DoctorReport:
     """Result of an examination.
 
     `trash` counts files in the trash, `unnamed` files to which neither a row nor a note of the trash refers.
     """
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[DoctorProblem] = field(default_factory=list)
     files: int = 0
     named: int = 0
     trash: int = 0
@@ -73,12 +73,12 @@ class Examination:
     release: bool = False
 
 
-async def examine(options: Options, requested: Examination) -> Report:
+async def examine(options: Options, requested: Examination) -> DoctorReport:
     """Check everything; repair and change only what is requested. The cloud may be running.
 
     Raises MachineError if the database or the file store cannot be reached.
     """
-    report = Report()
+    report = DoctorReport()
     worker = Worker("doctor")
     async with worker.opened():
         report.problems += await worker.run(lambda: list(_permission_problems(options, requested.repair)))
@@ -99,21 +99,21 @@ async def examine(options: Options, requested: Examination) -> Report:
     return report
 
 
-def _permission_problems(options: Options, repair: bool) -> Iterator[Problem]:
+def _permission_problems(options: Options, repair: bool) -> Iterator[DoctorProblem]:
     paths = [] if options.postgres else [options.data]
     paths += [options.data / f"cloud.db{ending}" for ending in ("", "-wal", "-shm") if not options.postgres]
     for path in (*paths, *((options.files,) if isinstance(options.files, Path) else ())):
         if private.is_open(path):
             repaired = repair and private.close(path)
             remedy = f"chmod go= {path}, or `doctor --repair`"
-            yield Problem("permissions", str(path), f"{path} can be read by other users", remedy, repaired)
+            yield DoctorProblem("permissions", str(path), f"{path} can be read by other users", remedy, repaired)
 
 
-def _database_problems(database: Path) -> Iterator[Problem]:
+def _database_problems(database: Path) -> Iterator[DoctorProblem]:
     """Yield the problems of the database file."""
 
-    def problem(message: str, remedy: str) -> Problem:
-        return Problem("database", str(database), message, remedy)
+    def problem(message: str, remedy: str) -> DoctorProblem:
+        return DoctorProblem("database", str(database), message, remedy)
 
     if not database.is_file():
         yield problem(f"there is no database {database}", "set --data to the folder of the cloud")
@@ -141,14 +141,14 @@ def _database_problems(database: Path) -> Iterator[Problem]:
             )
 
 
-async def _check_files(store: Store, blobs: Blobs, requested: Examination, report: Report) -> None:
+async def _check_files(store: Store, blobs: Blobs, requested: Examination, report: DoctorReport) -> None:
     if requested.adopt:
         adopted = await identity.adopt(store, blobs)
         report.done.append(f"the files in {blobs.where} belong to this database now (cloud {adopted.cloud})")
     try:
         await identity.compare(store, blobs)
     except MachineError as error:
-        report.problems.append(Problem("identity", blobs.where, error.message, error.remedy))
+        report.problems.append(DoctorProblem("identity", blobs.where, error.message, error.remedy))
     listed_sizes = await sizes(blobs)
     report.files = len(listed_sizes)
     keys: set[str] = set()
@@ -166,7 +166,7 @@ async def _check_files(store: Store, blobs: Blobs, requested: Examination, repor
             await store.write(lambda sql: trash.forget(sql, still_used))
         message = f"{len(still_used)} files are in the trash although database rows refer to them"
         report.problems.append(
-            Problem(
+            DoctorProblem(
                 "trash", still_used[0], message, "the next sweep removes them from the trash list", requested.repair
             )
         )
@@ -177,16 +177,18 @@ async def _check_files(store: Store, blobs: Blobs, requested: Examination, repor
         )
 
 
-async def _file_problem(blobs: Blobs, blob: Blob, size: int | None, digests: bool) -> Problem | None:
+async def _file_problem(blobs: Blobs, blob: Blob, size: int | None, digests: bool) -> DoctorProblem | None:
     """Return the problem of a file that a row refers to, or None; `size` is the size in the store's listing."""
     if size is None:
         if await blobs.size(blob.key) is not None:
             return None  # it was added after the listing
-        return Problem(
+        return DoctorProblem(
             "missing", blob.key, f"the database refers to the file {blob.key}, which does not exist", _RESTORE_FILE
         )
     if size != blob.size:
-        return Problem("size", blob.key, f"file {blob.key} has {size} bytes instead of {blob.size}", _RESTORE_FILE)
+        return DoctorProblem(
+            "size", blob.key, f"file {blob.key} has {size} bytes instead of {blob.size}", _RESTORE_FILE
+        )
     if digests:
         actual = hashlib.sha256()
         with suppress(MachineError):
@@ -194,7 +196,7 @@ async def _file_problem(blobs: Blobs, blob: Blob, size: int | None, digests: boo
                 async for piece in pieces:
                     actual.update(piece)
         if actual.hexdigest() != blob.digest:
-            return Problem(
+            return DoctorProblem(
                 "digest", blob.key, f"file {blob.key} has different content than was uploaded", _RESTORE_FILE
             )
     return None

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import trio
 
-from cloud.commands.doctor import Examination, Report, examine
+from cloud.commands.doctor import DoctorReport, Examination, examine
 from cloud.commands.options import EXIT_FAILED, EXIT_OK, Options
 from schema import MachineError
 
@@ -56,7 +56,7 @@ def doctor_command(options: Options, /, *, as_json: bool, **requested: bool) -> 
     sys.exit(EXIT_OK if report.healthy else EXIT_FAILED)
 
 
-def _show(report: Report) -> None:
+def _show(report: DoctorReport) -> None:
     for line in report.done:
         click.echo(line)
     for problem in report.problems[:_MAX_SHOWN]:

@@ -15,8 +15,8 @@ from cloud.commands.options import EXIT_FAILED, Options
 from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from cloud.commands.simulation import Fleet, Progress
-    from cloud.domain.data.segments.listed import Stored
+    from cloud.commands.simulation import Fleet, SimulationProgress
+    from cloud.domain.data.segments.listed import SegmentTotals
     from cloud.domain.organizations.first import FirstKey
 
 
@@ -70,19 +70,19 @@ def simulate_command(
     )
 
 
-async def _simulated(options: Options, fleet: Fleet) -> tuple[FirstKey, Progress, Stored]:
+async def _simulated(options: Options, fleet: Fleet) -> tuple[FirstKey, SimulationProgress, SegmentTotals]:
     from cloud.blobs.choice import store_of
-    from cloud.commands.simulation import Progress, simulate
+    from cloud.commands.simulation import SimulationProgress, simulate
     from cloud.domain.data.segments import listed
     from cloud.domain.organizations.first import first_organization
     from cloud.domain.upkeep.identity import bind
     from cloud.store.commands import opened_for_command
     from cloud.values.times import now
 
-    last = Progress()
+    last = SimulationProgress()
     due = time.monotonic()
 
-    def report(progress: Progress) -> None:
+    def report(progress: SimulationProgress) -> None:
         nonlocal last, due
         last = progress
         if time.monotonic() >= due:
@@ -110,7 +110,7 @@ async def _simulated(options: Options, fleet: Fleet) -> tuple[FirstKey, Progress
     raise failure
 
 
-def _table(options: Options, fleet: Fleet, progress: Progress, stored: Stored) -> list[str]:
+def _table(options: Options, fleet: Fleet, progress: SimulationProgress, stored: SegmentTotals) -> list[str]:
     """Return the lines of what grows with what."""
     days = fleet.machines * fleet.days
     rows = [

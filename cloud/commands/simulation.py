@@ -21,10 +21,10 @@ from cloud.commands.signals import SECOND, SENSORS, Pause, sensor_name
 from cloud.domain.data import readings, sources
 from cloud.domain.data.readings import NewReading, text_of
 from cloud.domain.data.segments import listed, sealing
-from cloud.domain.data.segments.columns import KEYS, Columns, Kind
-from cloud.domain.data.segments.listed import Facts
+from cloud.domain.data.segments.columns import KEYS, Columns, FieldKind
+from cloud.domain.data.segments.listed import SegmentFacts
 from cloud.domain.data.segments.merging import SPAN
-from cloud.domain.data.sources import Source
+from cloud.domain.data.sources import DataSource
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import MAX_BATCH, RETENTION, LogRecord
 from cloud.domain.organizations import tenants
@@ -63,7 +63,7 @@ class Fleet:
 
 
 @dataclass(slots=True)
-class Progress:
+class SimulationProgress:
     """What has been stored."""
 
     machines: int = 0
@@ -72,7 +72,7 @@ class Progress:
     lines: int = 0
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[SimulationProgress], None]
 
 
 async def simulate(store: Store, blobs: Blobs, fleet: Fleet, name: str, now: datetime, report: Report) -> FirstKey:
@@ -81,7 +81,7 @@ async def simulate(store: Store, blobs: Blobs, fleet: Fleet, name: str, now: dat
     `report` is called after each machine. What a failed or cancelled call has stored stays: delete the organization.
     """
     owner = await store.write(lambda sql: create_owner(sql, name, now))
-    progress, numbers = Progress(), iter(range(fleet.machines))
+    progress, numbers = SimulationProgress(), iter(range(fleet.machines))
     async with (worker := Worker("simulation")).opened(), trio.open_nursery() as nursery:
         locations = await store.write(partial(_locations, owner=owner, fleet=fleet, now=now))
         for _ in range(min(AT_ONCE, fleet.machines)):
@@ -109,7 +109,7 @@ async def _machines(
     locations: Sequence[str],
     numbers: Iterator[int],
     now: datetime,
-    progress: Progress,
+    progress: SimulationProgress,
     report: Report,
 ) -> None:
     for number in numbers:  # shared: each number goes to one task
@@ -144,7 +144,7 @@ async def _sensor(
     chance: Random,
     pauses: Sequence[Pause],
     now: datetime,
-    progress: Progress,
+    progress: SimulationProgress,
 ) -> None:
     begin, end = stored(now - timedelta(days=fleet.days)), stored(now)
     name, quantities = sensor_name(sensor), SENSORS[sensor % len(SENSORS)][1]
@@ -153,7 +153,7 @@ async def _sensor(
         times = list(signals.moments(chance, begin, end, fleet.interval * SECOND, pauses))
         return times, {each.name: signals.values(chance, each, times) for each in quantities}
 
-    def source_number(sql: Sql) -> tuple[Source, int]:
+    def source_number(sql: Sql) -> tuple[DataSource, int]:
         source = sources.source_of(sql, part, "sensor", name, "Readings", {})
         return source, sources.number_of(sql, source)
 
@@ -177,7 +177,7 @@ async def _sensor(
     progress.readings += len(times)
 
 
-def _keep(sql: Sql, source: Source, new: Sequence[NewReading], now: datetime) -> None:
+def _keep(sql: Sql, source: DataSource, new: Sequence[NewReading], now: datetime) -> None:
     readings.keep(sql, None, source, (), new, now)
 
 
@@ -208,13 +208,13 @@ def _columns(times: Sequence[int], values: dict[str, list[float]], first: int, l
     }
     return Columns(
         {name: keys[name] for name in KEYS},
-        {f"readings.{name}": Kind.NUMBER for name in values},
+        {f"readings.{name}": FieldKind.NUMBER for name in values},
         {f"readings.{name}": list[Any](column[first:last]) for name, column in values.items()},
         [None] * len(requested),
     )
 
 
-def _facts(times: Sequence[int], values: dict[str, list[float]], first: int, last: int, source: int) -> Facts:
+def _facts(times: Sequence[int], values: dict[str, list[float]], first: int, last: int, source: int) -> SegmentFacts:
     """Return facts about a segment, with the number of characters estimated from the samples."""
     places = sorted({first, last - 1, *range(first, last, max(1, (last - first) // listed.SAMPLES))})
     chosen = [row for place in places for row in _columns(times, values, place, place + 1, source).rows()]

@@ -42,7 +42,7 @@ _KEYS: Final[Mapping[str, tuple[type, str]]] = {
 """Keys of an entry of `fragments`, with the type of their values and its name in error messages."""
 
 
-class Kind(IntEnum):
+class FragmentProblemKind(IntEnum):
     """Kinds of problems, with the numbers of the published FragmentErrorType."""
 
     MISTAKE = 0
@@ -53,10 +53,10 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FragmentProblem:
     """A problem in merging. `path` is the position in the document that was resolved."""
 
-    kind: Kind
+    kind: FragmentProblemKind
     fragment: str
     path: str
     text: str
@@ -92,7 +92,7 @@ class Resolved:
     """
 
     document: Mapping[str, Any]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FragmentProblem, ...] = ()
     used: tuple[Fragment, ...] = ()
 
 
@@ -120,7 +120,7 @@ def uses(document: Mapping[str, Any]) -> set[str]:
 class _Resolution:
     def __init__(self, find: Find) -> None:
         self._find = find
-        self.problems: list[Problem] = []
+        self.problems: list[FragmentProblem] = []
         self.used: list[Fragment] = []
         self._values = 0  # values from fragments so far
         self._mods = 0
@@ -136,7 +136,10 @@ class _Resolution:
                 continue
             if use.prefix in prefixes.get(use.id, ()):
                 self._report(
-                    Kind.MISTAKE, use.id, path, "a fragment that is used twice needs a different `prefix` for each use"
+                    FragmentProblemKind.MISTAKE,
+                    use.id,
+                    path,
+                    "a fragment that is used twice needs a different `prefix` for each use",
                 )
                 continue
             content = self._child(use, chain, path)
@@ -150,16 +153,21 @@ class _Resolution:
         if isinstance(entry, str):
             return Use(entry)
         if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-            self._report(Kind.CHILD_ID_INVALID, "", path, 'an entry must be an id, or an object with "id"')
+            self._report(
+                FragmentProblemKind.CHILD_ID_INVALID, "", path, 'an entry must be an id, or an object with "id"'
+            )
             return None
         for key, (kind, expected) in _KEYS.items():
             if entry.get(key) is not None and not isinstance(entry[key], kind):
                 text = f"{entry[key]!r} is not valid: expected {expected}"
-                self._report(Kind.MISTAKE, entry["id"], f"{path}.{key}", text)
+                self._report(FragmentProblemKind.MISTAKE, entry["id"], f"{path}.{key}", text)
                 return None
         if len(entry.get("prefix") or "") > MAX_PREFIX:
             self._report(
-                Kind.MISTAKE, entry["id"], f"{path}.prefix", f"must not be longer than {MAX_PREFIX} characters"
+                FragmentProblemKind.MISTAKE,
+                entry["id"],
+                f"{path}.prefix",
+                f"must not be longer than {MAX_PREFIX} characters",
             )
             return None
         if entry.get("disabled"):
@@ -168,23 +176,27 @@ class _Resolution:
 
     def _child(self, use: Use, chain: tuple[str, ...], path: str) -> dict[str, Any] | None:
         if use.id in chain:
-            self._report(Kind.CYCLE, use.id, path, f"the fragment contains itself: {' > '.join((*chain, use.id))}")
+            self._report(
+                FragmentProblemKind.CYCLE, use.id, path, f"the fragment contains itself: {' > '.join((*chain, use.id))}"
+            )
             return None
         if len(chain) >= NESTING:
-            self._report(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} levels deep")
+            self._report(
+                FragmentProblemKind.NESTING, use.id, path, f"fragments are nested more than {NESTING} levels deep"
+            )
             return None
         if len(self.used) >= MAX_USES or self._values > MAX_VALUES:
-            self._report(Kind.NESTING, use.id, path, _LIMIT_EXCEEDED)
+            self._report(FragmentProblemKind.NESTING, use.id, path, _LIMIT_EXCEEDED)
             return None
         fragment = self._find(use.id, use.version)
         if fragment is None:
             version = f" in version {use.version[:80]!r}" if use.version else ""
-            self._report(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
+            self._report(FragmentProblemKind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
             return None
         try:
             document = self._filled(fragment.document, use, path)
         except _LimitExceededError:
-            self._report(Kind.NESTING, use.id, path, _LIMIT_EXCEEDED)
+            self._report(FragmentProblemKind.NESTING, use.id, path, _LIMIT_EXCEEDED)
             return None
         self.used.append(fragment)
         content = self.expand(document, (*chain, use.id), f"{path} > ")
@@ -214,7 +226,9 @@ class _Resolution:
 
         def variable(placeholder: Any) -> Any:
             if not isinstance(placeholder, Mapping) or not isinstance(placeholder.get("name"), str):
-                self._report(Kind.MISTAKE, use.id, path, 'a placeholder must be {"$variable": {"name": NAME}}')
+                self._report(
+                    FragmentProblemKind.MISTAKE, use.id, path, 'a placeholder must be {"$variable": {"name": NAME}}'
+                )
                 return _ABSENT
             used_names.add(placeholder["name"])
             if placeholder["name"] in variables:
@@ -225,7 +239,7 @@ class _Resolution:
                     spend(_size(placeholder[key]))
                     return placeholder[key]
             self._report(
-                Kind.MISTAKE,
+                FragmentProblemKind.MISTAKE,
                 use.id,
                 f"{path}.variables",
                 f"the variable {placeholder['name']!r} has neither value nor default",
@@ -234,7 +248,9 @@ class _Resolution:
 
         result: Mapping[str, Any] = fill(document)
         for name in sorted(variables.keys() - used_names):
-            self._report(Kind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable")
+            self._report(
+                FragmentProblemKind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable"
+            )
         return result
 
     # ---- mods
@@ -247,7 +263,7 @@ class _Resolution:
             fragment_id = entry.get("fragment_id") if isinstance(entry, Mapping) else None
             if not isinstance(fragment_id, str) or fragment_id not in prefixes:
                 self._report(
-                    Kind.MISTAKE,
+                    FragmentProblemKind.MISTAKE,
                     str(fragment_id or ""),
                     f"{path}.fragment_id",
                     "is not the id of a fragment that this document uses",
@@ -256,7 +272,9 @@ class _Resolution:
             for number, mod in enumerate(entries(entry, "mods")):
                 self._mods += 1
                 if self._mods > MAX_MODS:
-                    self._report(Kind.MISTAKE, fragment_id, f"{path}.mods", f"there are more than {MAX_MODS} mods")
+                    self._report(
+                        FragmentProblemKind.MISTAKE, fragment_id, f"{path}.mods", f"there are more than {MAX_MODS} mods"
+                    )
                     return base
                 base = self._mod(base, mod, fragment_id, f"{path}.mods.{number}")
         return base
@@ -264,22 +282,30 @@ class _Resolution:
     def _mod(self, base: dict[str, Any], mod: Any, fragment_id: str, path: str) -> dict[str, Any]:
         if not isinstance(mod, Mapping) or not mod or mod.keys() - {"$set", "$unset"}:
             self._report(
-                Kind.MISTAKE, fragment_id, path, 'a mod must be {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}'
+                FragmentProblemKind.MISTAKE,
+                fragment_id,
+                path,
+                'a mod must be {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}',
             )
             return base
         for operator, changes in mod.items():
             if not isinstance(changes, Mapping):
-                self._report(Kind.MISTAKE, fragment_id, f"{path}.{operator}", "must be an object with paths as keys")
+                self._report(
+                    FragmentProblemKind.MISTAKE,
+                    fragment_id,
+                    f"{path}.{operator}",
+                    "must be an object with paths as keys",
+                )
                 continue
             for target, value in changes.items():
                 try:
                     base = changed(base, target, value if operator == "$set" else None)
                 except MachineError as error:
-                    self._report(Kind.MISTAKE, fragment_id, f"{path}.{operator}", str(error))
+                    self._report(FragmentProblemKind.MISTAKE, fragment_id, f"{path}.{operator}", str(error))
         return base
 
-    def _report(self, kind: Kind, fragment: str, path: str, text: str) -> None:
-        self.problems.append(Problem(kind, fragment, path, text))
+    def _report(self, kind: FragmentProblemKind, fragment: str, path: str, text: str) -> None:
+        self.problems.append(FragmentProblem(kind, fragment, path, text))
 
 
 _ABSENT: Final = object()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, EditingContext, ModelEntry, Schema, inside, resolved, types_of
-from cloud.editing.tree import Node, Spot, at, read, spot
+from cloud.editing.tree import JsonNode, Spot, at, read, spot
 
 MAX_CHOICES: Final = 60
 RESOURCES: Final = ("components", "services")
@@ -64,7 +64,7 @@ def _ranked(choices: Iterable[Choice], typed: str) -> list[Choice]:
     return sorted(matching, key=lambda choice: not choice.label.lower().startswith(typed))
 
 
-def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema | None:
+def schema_of(root: JsonNode, path: tuple[str, ...], catalogue: Catalogue) -> Schema | None:
     """Return the schema of the value at a path; for attributes, that of the model named in the text."""
     schema: Schema | None = catalogue.document
     base = catalogue.document
@@ -78,13 +78,13 @@ def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema
     return schema
 
 
-def model_at(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> ModelEntry | None:
+def model_at(root: JsonNode, path: tuple[str, ...], catalogue: Catalogue) -> ModelEntry | None:
     """Return the built-in model of the resource at a path."""
     api, model = (_text(at(root, (*path, key))) for key in ("api", "model"))
     return catalogue.find(api, model or ("builtin" if path[0] == "services" else ""))
 
 
-def names_in(root: Node) -> Iterator[tuple[str, str]]:
+def names_in(root: JsonNode) -> Iterator[tuple[str, str]]:
     """Yield name and API of every resource in the text."""
     for section in RESOURCES:
         section_node = at(root, (section,))
@@ -93,13 +93,15 @@ def names_in(root: Node) -> Iterator[tuple[str, str]]:
                 yield name, _text(item.get("api"))
 
 
-def _text(node: Node | None) -> str:
+def _text(node: JsonNode | None) -> str:
     value = node.value if node is not None and node.kind == "string" else ""
     return value if isinstance(value, str) else ""
 
 
 class _Completion:
-    def __init__(self, text: str, root: Node, position: Spot, context: EditingContext, catalogue: Catalogue) -> None:
+    def __init__(
+        self, text: str, root: JsonNode, position: Spot, context: EditingContext, catalogue: Catalogue
+    ) -> None:
         self.text, self.root, self.spot, self.context, self.catalogue = text, root, position, context, catalogue
 
     # ---- keys

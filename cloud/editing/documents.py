@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
 from cloud.editing.completion import skeleton
-from cloud.editing.tree import Lines, Node, at, read, span_of
+from cloud.editing.tree import JsonNode, Lines, at, read, span_of
 from schema import ErrorKind, MachineError, check_name
 
 WIDTH: Final = 88  # maximum line length of a list of plain values on one line
@@ -70,7 +70,7 @@ def outline(text: str) -> list[Item]:
     return list(_items(root, text)) if root is not None else []
 
 
-def _items(root: Node, text: str) -> Iterator[Item]:
+def _items(root: JsonNode, text: str) -> Iterator[Item]:
     lines = Lines(text)
     for section in LISTED:
         section_node = at(root, (section,))

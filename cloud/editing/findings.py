@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
-from cloud.editing.tree import Lines, Node, read, span_of
+from cloud.editing.tree import JsonNode, Lines, read, span_of
 from models import builtin_models, check_document, in_cloud
 from schema import ConfigError
 from schema.decoding import JSONSyntaxError, join
@@ -19,7 +19,7 @@ WARNING: Final = "warning"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DocumentFinding:
     """A problem. `line` and `column` count from 1; `start` and `end` are offsets in characters."""
 
     severity: str
@@ -31,7 +31,7 @@ class Finding:
     end: int
 
 
-def findings(text: str, context: EditingContext, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings(text: str, context: EditingContext, *, partial: bool = False) -> tuple[DocumentFinding, ...]:
     """Return the problems in text order.
 
     `partial` marks a fragment, which may rely on the configuration that uses it.
@@ -42,7 +42,9 @@ def findings(text: str, context: EditingContext, *, partial: bool = False) -> tu
         return (_of_syntax(syntax, text),)
     root = read(text)
     if root is None or root.kind != "object":
-        return tuple(Finding(ERROR, "", _message_of(problem), 1, 1, 0, len(text)) for problem in decoded.problems)
+        return tuple(
+            DocumentFinding(ERROR, "", _message_of(problem), 1, 1, 0, len(text)) for problem in decoded.problems
+        )
     document = root.value
     checked = check_document(decoded, builtin_models(), in_cloud(document, context.resources, partial=partial))
     problems = [
@@ -68,22 +70,22 @@ def _message_of(problem: ConfigError) -> str:
     return f"{problem.reason}: {problem.remedy}" if problem.remedy else problem.reason
 
 
-def _finding(severity: str, problem: ConfigError, lines: Lines, root: Node) -> Finding:
+def _finding(severity: str, problem: ConfigError, lines: Lines, root: JsonNode) -> DocumentFinding:
     start, end = span_of(root, problem.path)
-    return Finding(severity, problem.path, _message_of(problem), *lines.position(start), start, end)
+    return DocumentFinding(severity, problem.path, _message_of(problem), *lines.position(start), start, end)
 
 
-def _of_syntax(error: JSONSyntaxError, text: str) -> Finding:
+def _of_syntax(error: JSONSyntaxError, text: str) -> DocumentFinding:
     lines = text.split("\n")
     start = min(sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, len(text))
     reason = error.reason.partition(": ")[2] or error.reason
     message = f"{reason}: {error.remedy}" if error.remedy else reason
-    return Finding(ERROR, "", message, error.line, error.column, start, min(start + 1, len(text)))
+    return DocumentFinding(ERROR, "", message, error.line, error.column, start, min(start + 1, len(text)))
 
 
-def _in_variable(root: Node, path: str) -> bool:
+def _in_variable(root: JsonNode, path: str) -> bool:
     """Return whether the path lies in a fragment variable, whose value is not known yet."""
-    node: Node | None = root
+    node: JsonNode | None = root
     for segment in path.split("."):
         if node is None:
             return False

@@ -28,7 +28,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DifferenceLine:
     """A line of the text difference; `sign` is `+`, `-`, a space, or `@` for omitted lines."""
 
     sign: str
@@ -42,7 +42,7 @@ class Review:
     """The differences between two documents; false if there are none."""
 
     groups: tuple[Group, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[DifferenceLine, ...]
     renamed: tuple[tuple[str, str], ...] = ()
     hidden: bool = False  # the documents differ, but only in parts that are not shown
     long: bool = False  # the documents differ, but have too many lines for a line-by-line comparison
@@ -94,7 +94,7 @@ def _groups(changes: Difference, masker: Masker) -> list[Group]:
     ]
 
 
-def _lines(old: str, new: str) -> list[Line] | None:
+def _lines(old: str, new: str) -> list[DifferenceLine] | None:
     """Return the difference of two texts; None if computing it would take too long."""
     if old == new:
         return []
@@ -117,20 +117,20 @@ def _pairs(before: Sequence[str], after: Sequence[str], *, coarse: bool = False)
     return sum(counts[line] for line in before)
 
 
-def _compared(before: Sequence[str], after: Sequence[str], first: int, *, coarse: bool) -> Iterator[Line]:
+def _compared(before: Sequence[str], after: Sequence[str], first: int, *, coarse: bool) -> Iterator[DifferenceLine]:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=coarse)
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
         if number or first or group[0][1] or group[0][3]:
-            yield Line("@", None, None, "")
+            yield DifferenceLine("@", None, None, "")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 for offset, text in enumerate(before[i1:i2]):
-                    yield Line(" ", first + i1 + offset + 1, first + j1 + offset + 1, text)
+                    yield DifferenceLine(" ", first + i1 + offset + 1, first + j1 + offset + 1, text)
                 continue
             for offset, text in enumerate(before[i1:i2]):
-                yield Line("-", first + i1 + offset + 1, None, text)
+                yield DifferenceLine("-", first + i1 + offset + 1, None, text)
             for offset, text in enumerate(after[j1:j2]):
-                yield Line("+", None, first + j1 + offset + 1, text)
+                yield DifferenceLine("+", None, first + j1 + offset + 1, text)
 
 
 def _around(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:

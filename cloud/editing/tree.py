@@ -22,7 +22,7 @@ _INSIDE: Final = re.compile(r'(?:[^"\\\n]++|\\[^\n]){1,1000}+')  # part of a str
 
 
 @dataclass(slots=True)
-class Node:
+class JsonNode:
     """A value. `kind` is object, array, string or word; `end` is the offset after its last character."""
 
     kind: str
@@ -30,8 +30,8 @@ class Node:
     end: int
     text: str = ""
     closed: bool = True
-    members: list[Member] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
+    members: list[JsonMember] = field(default_factory=list)
+    items: list[JsonNode] = field(default_factory=list)
 
     @property
     def value(self) -> Any:
@@ -45,18 +45,18 @@ class Node:
         except (ValueError, RecursionError):
             return None
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> JsonNode | None:
         """Return the value of a member of an object."""
         return next((member.value for member in reversed(self.members) if member.name == name), None)
 
 
 @dataclass(slots=True)
-class Member:
+class JsonMember:
     """`"name": value` of an object; the colon or the value may still be missing."""
 
-    key: Node
+    key: JsonNode
     colon: int = -1
-    value: Node | None = None
+    value: JsonNode | None = None
 
     @property
     def name(self) -> str:
@@ -92,10 +92,10 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
             yield text[start:end], start, end
 
 
-def read(text: str) -> Node | None:
+def read(text: str) -> JsonNode | None:
     """Parse the first value of the text; None if there is none."""
-    root: Node | None = None
-    stack: list[Node] = []
+    root: JsonNode | None = None
+    stack: list[JsonNode] = []
     for token, start, end in tokens(text):
         if root is not None and not stack:
             break
@@ -124,10 +124,10 @@ def read(text: str) -> Node | None:
     return root
 
 
-def _node(token: str, start: int, end: int) -> Node:
+def _node(token: str, start: int, end: int) -> JsonNode:
     kind = {"{": "object", "[": "array", '"': "string"}.get(token[0], "word")
     closed = kind != "string" or (len(token) > 1 and token.endswith('"') and _ends(token))
-    return Node(kind, start, end, token, closed)
+    return JsonNode(kind, start, end, token, closed)
 
 
 def _ends(token: str) -> bool:
@@ -136,19 +136,19 @@ def _ends(token: str) -> bool:
     return (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
 
-def _member(parent: Node, node: Node) -> bool:
+def _member(parent: JsonNode, node: JsonNode) -> bool:
     """Add a key or a value to an object; False if it does not fit there."""
     last = parent.members[-1] if parent.members else None
     if last is not None and last.colon >= 0 and last.value is None:
         last.value = node
         return True
     if node.kind in ("string", "word"):
-        parent.members.append(Member(node))
+        parent.members.append(JsonMember(node))
         return True
     return False
 
 
-def _close(stack: list[Node], kind: str, end: int) -> None:
+def _close(stack: list[JsonNode], kind: str, end: int) -> None:
     """Close the innermost open value of a kind and everything left open inside it."""
     for index in range(len(stack) - 1, -1, -1):
         if stack[index].kind == kind:
@@ -162,7 +162,7 @@ def _close(stack: list[Node], kind: str, end: int) -> None:
 # ---- positions of paths
 
 
-def span_of(root: Node, path: str) -> tuple[int, int]:
+def span_of(root: JsonNode, path: str) -> tuple[int, int]:
     """Return start and end of the value at a dotted path, or the beginning of its nearest existing parent."""
     node, remaining = root, path
     while remaining:
@@ -190,7 +190,7 @@ def _begins(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}.")
 
 
-def at(root: Node | None, path: tuple[str, ...]) -> Node | None:
+def at(root: JsonNode | None, path: tuple[str, ...]) -> JsonNode | None:
     """Return the node at a path; None if it does not exist."""
     node = root
     for word in path:
@@ -220,7 +220,7 @@ class Lines:
 # ---- the position of the cursor
 
 
-def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
+def spot(text: str, root: JsonNode | None, cursor: int) -> Spot | None:
     """Return the position of the cursor; None where nothing can be completed."""
     if root is None or root.kind not in ("object", "array"):
         return None
@@ -239,7 +239,7 @@ def spot(text: str, root: Node | None, cursor: int) -> Spot | None:
 
 
 def _within(
-    text: str, parent: Node, token: Node, path: tuple[str, ...], cursor: int, *, member: str | None = None
+    text: str, parent: JsonNode, token: JsonNode, path: tuple[str, ...], cursor: int, *, member: str | None = None
 ) -> Spot:
     """Describe a cursor in a partial key (`member` is its name) or value; commas may be missing on either side."""
     before = text[parent.start : token.start].rstrip()[-1:]
@@ -256,7 +256,7 @@ def _within(
     )
 
 
-def _inside(node: Node, cursor: int) -> tuple[str, Node, bool] | None:
+def _inside(node: JsonNode, cursor: int) -> tuple[str, JsonNode, bool] | None:
     """Return the key or value of `node` at or directly before the cursor: name, node, and whether it is a key."""
     if node.kind == "array":
         for index, item in enumerate(node.items):
@@ -271,7 +271,7 @@ def _inside(node: Node, cursor: int) -> tuple[str, Node, bool] | None:
     return None
 
 
-def _touches(node: Node, cursor: int) -> bool:
+def _touches(node: JsonNode, cursor: int) -> bool:
     if node.kind in ("object", "array"):
         return node.start < cursor < node.end or (not node.closed and node.start < cursor <= node.end)
     if node.kind == "string" and node.closed:
@@ -279,7 +279,7 @@ def _touches(node: Node, cursor: int) -> bool:
     return node.start < cursor <= node.end
 
 
-def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot | None:
+def _between(text: str, node: JsonNode, path: tuple[str, ...], cursor: int) -> Spot | None:
     """Describe a cursor in an object or array but outside its members and items."""
     before = text[node.start : cursor].rstrip()[-1:]
     comma_after = text[cursor : node.end].lstrip()[:1] not in ("", ",", "]", "}")
@@ -298,5 +298,5 @@ def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot 
     return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,", comma_after=comma_after)
 
 
-def _count(node: Node, cursor: int) -> int:
+def _count(node: JsonNode, cursor: int) -> int:
     return sum(item.end <= cursor for item in node.items)

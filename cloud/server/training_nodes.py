@@ -21,7 +21,7 @@ from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
 from cloud.server.training_folder import claim, folder_of
 from cloud.server.training_network import network
 from cloud.services.common.base import Cloud
-from cloud.services.training.runner import Runner, Settings, folders, stale
+from cloud.services.training.runner import Runner, RunnerSettings, folders, stale
 from cloud.store.sql import Store
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
@@ -147,7 +147,7 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if training.engine is None:
         task_status.started()
         await trio.sleep_forever()
-    scripts = environments.Settings(
+    scripts = environments.EnvironmentSettings(
         options.data / "environments",
         options.training_python,
         options.training_indexes,
@@ -158,7 +158,7 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if scripts.indexes and not scripts.uv:
         _log.warning("requirements of training scripts are not installed: install machine-runtime[scripts]")
     here = options.ray is None  # nodes of a cluster have the interpreter and the network that they have
-    settings = Settings(
+    settings = RunnerSettings(
         folder_of(options),
         options.training_jobs,
         options.training_backbone,

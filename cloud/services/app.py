@@ -25,7 +25,7 @@ class AppService(
     Configurations,
     Logs,
     Keys,
-    finding.Finding,
+    finding.MachineFinding,
     fragments.Fragments,
     registry.Registry,
     deprecation.Deprecations,

@@ -27,7 +27,7 @@ from cloud.store.migrations import migrate
 from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
-from cloud.work.slots import Line
+from cloud.work.slots import WaitingLine
 from schema import ErrorKind, MachineError
 from support import Worker
 
@@ -176,7 +176,7 @@ class SqliteStore:
         )
         self._crew = Crew([reader.worker for reader in self._readers], min(EACH, len(self._readers)), shared=SHARED)
         self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer thread
-        self._waiting: Line[_Write] = Line()  # used in the writer thread
+        self._waiting: WaitingLine[_Write] = WaitingLine()  # used in the writer thread
         self._write_requested = trio.Event()
         self._logged = 0  # estimated bytes in the write-ahead log
         self._log_grew = trio.Event()

@@ -18,7 +18,7 @@ REMEMBERED: Final = 1000  # organizations without waiting items
 RECENT: Final = 256  # number of last slots; an organization that took one of them is active
 
 
-class Line(Generic[T]):
+class WaitingLine(Generic[T]):
     """Queues of organizations; `take` goes round the organizations.
 
     Each organization has a turn number, which increases with each item taken. An organization that begins to wait
@@ -94,7 +94,7 @@ class Slots:
         self._active: Counter[str] = Counter()  # number of slots in `_recent`, by organization
         self._queue: Final = queue
         self._busy: Counter[str] = Counter()
-        self._line: Line[_Waiter] = Line()
+        self._line: WaitingLine[_Waiter] = WaitingLine()
 
     async def take(self, organization: str) -> int:
         """Wait for a slot and return its number. EXHAUSTED at once if too many tasks of the organization wait.

@@ -12,7 +12,7 @@ import msgspec
 
 from command.interrupts import run_until_interrupted
 from command.output import print_json
-from hal.inventory import Inventory, Problem, find_board, hardware_problems, take_inventory
+from hal.inventory import HardwareProblem, Inventory, find_board, hardware_problems, take_inventory
 from hal.linux import LinuxHardware
 from models.chips import chips_at
 from schema import MachineError
@@ -45,10 +45,10 @@ def check(root: Path, *, as_json: bool, scan: bool) -> int:
     return int(any(not problem.hint for problem in detected))
 
 
-def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
+def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[HardwareProblem, ...]]:
     hardware = LinuxHardware()
 
-    async def main() -> tuple[Inventory, tuple[Problem, ...]]:
+    async def main() -> tuple[Inventory, tuple[HardwareProblem, ...]]:
         result = await take_inventory(hardware, scan=scan, root=root, chips_at=chips_at)
         return result, hardware_problems(result, find_board(root=root), root=root)
 
@@ -70,7 +70,7 @@ def _config(hardware: Inventory) -> None:
         click.echo(f"{subject}: `model` may also be {' or '.join(models[1:])}", err=True)
 
 
-def explained(detected: Sequence[Problem]) -> Iterator[str]:
+def explained(detected: Sequence[HardwareProblem]) -> Iterator[str]:
     """Yield lines for problems, then for hints, each followed by a line with the remedy."""
     for problem in sorted(detected, key=lambda problem: problem.hint):
         yield terminal.clean(f"{'hint' if problem.hint else 'problem'}: {problem.subject}: {problem.reason}")

@@ -23,11 +23,11 @@ from rpc.network.mdns import (
     PTR,
     SRV,
     A,
+    DnsRecord,
     MdnsError,
     Message,
     Name,
     Question,
-    Record,
     Service,
     decode,
     encode,
@@ -55,7 +55,7 @@ class FoundMachine:
 
 async def discover(wait: float, as_json: bool) -> None:
     """Query on every interface, listen for `wait` seconds, and print the machines that answered."""
-    records_by_interface: dict[str, list[Record]] = {}
+    records_by_interface: dict[str, list[DnsRecord]] = {}
     try:
         local_interfaces = interfaces()
     except OSError as error:
@@ -70,7 +70,7 @@ async def discover(wait: float, as_json: bool) -> None:
     show(machines, as_json)
 
 
-def machines_of(records: Iterable[Record], interface: str) -> list[FoundMachine]:
+def machines_of(records: Iterable[DnsRecord], interface: str) -> list[FoundMachine]:
     """Return the machines in `records`. A machine with several names is listed once, under its longest name."""
     records = list(records)
     machines: dict[tuple[Name, int], FoundMachine] = {}
@@ -136,7 +136,7 @@ def address_of(machine: FoundMachine) -> str:
     return f"[{first}]:{machine.port}" if ":" in first else f"{first}:{machine.port}"
 
 
-async def _query(interface: Interface, records: list[Record], wait: float) -> None:
+async def _query(interface: Interface, records: list[DnsRecord], wait: float) -> None:
     families = {type(address) for address in interface.addresses}
     async with trio.open_nursery() as nursery:
         for family, open_socket in ((IPv4Address, _socket_v4), (IPv6Address, _socket_v6)):
@@ -159,7 +159,7 @@ async def _send(sock: trio.socket.SocketType, group: tuple[Any, ...], wait: floa
         await trio.sleep(wait * ASKED_AGAIN)
 
 
-async def _listen(sock: trio.socket.SocketType, received: list[Record]) -> None:
+async def _listen(sock: trio.socket.SocketType, received: list[DnsRecord]) -> None:
     with sock:
         while True:
             data, _ = await sock.recvfrom(MAX_MESSAGE + 1)

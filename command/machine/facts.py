@@ -39,7 +39,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ModuleFacts:
     """A module as clients see it."""
 
     name: str
@@ -67,7 +67,7 @@ class Machine:
     revision: str
     updated: datetime | None
     resources: tuple[Resource, ...]
-    modules: tuple[Module, ...] = ()
+    modules: tuple[ModuleFacts, ...] = ()
 
 
 def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Machine:
@@ -97,7 +97,7 @@ def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) 
         config.get("last_updated"),
         tuple(sorted(resources, key=lambda resource: resource.full)),
         tuple(
-            Module(
+            ModuleFacts(
                 status.get("module_name", ""),
                 _state(status.get("state"), MODULE_STATES),
                 status.get("last_updated"),

@@ -14,7 +14,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from command.connection import Connection, Unreachable, tls_context, unreachable
 from rpc import to_machine_error
-from rpc.client import ApiKey, Channel, NotOpened, Stream, Target, open_websocket
+from rpc.client import ApiKey, Channel, DialTarget, NotOpened, Stream, open_websocket
 from runtime.parts import INVALID, REFUSED
 from schema import ErrorKind, MachineError
 
@@ -37,7 +37,7 @@ class LogReader:
         self._last_sequence = 0
         self._stream: Stream | None = None
         try:
-            self._target = Target.parse(connection.address)
+            self._target = DialTarget.parse(connection.address)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
         self.instance = ""

@@ -77,7 +77,7 @@ def row(resource: facts.Resource, now: datetime) -> tuple[str, ...]:
     return resource.name, resource.api, resource.state, terminal.since(resource.since, now), resource.reason
 
 
-def module_row(module: facts.Module, now: datetime) -> tuple[str, ...]:
+def module_row(module: facts.ModuleFacts, now: datetime) -> tuple[str, ...]:
     """Return a row for a module, with the columns MODULES."""
     return module.name, module.state, terminal.since(module.since, now), str(module.failures), module.reason
 

@@ -24,14 +24,14 @@ _PAIR: Final = re.compile(r"(?:(\d{1,5}):)?(\d{1,5})\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PortPair:
     """A port of this computer (0: any free port) and a port of the machine."""
 
     local: int
     remote: int
 
 
-def parse_pair(text: str) -> Pair:
+def parse_pair(text: str) -> PortPair:
     """Parse `LOCAL:REMOTE`, or `PORT` for both. Raises click.UsageError."""
     match = _PAIR.match(text)
     remote = int(match[2]) if match else 0
@@ -40,10 +40,10 @@ def parse_pair(text: str) -> Pair:
         raise click.UsageError(
             f"{text!r} is not LOCAL:REMOTE: write two ports, such as 8081:80, or 0:80 for a free one"
         )
-    return Pair(local, remote)
+    return PortPair(local, remote)
 
 
-async def tunnel(client: ApiClient, connection: Connection, pairs: Sequence[Pair]) -> None:
+async def tunnel(client: ApiClient, connection: Connection, pairs: Sequence[PortPair]) -> None:
     """Forward all connections to the local ports until Ctrl-C. Raises MachineError if a port is not allowed."""
     allowed = [endpoint["port"] for endpoint in await client.call(ROBOT, "", "list_tunnels")]
     for pair in pairs:

@@ -33,7 +33,7 @@ _SHOWN: Final = 20  # lines of the machine's log that are shown with problems
 
 
 @dataclass
-class Verdict:
+class TestVerdict:
     """The checks that were done, and the problems that they found."""
 
     looked: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Verdict:
 def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bool, as_json: bool) -> int:
     """Test the module in `folder`. Return 1 if there is a problem. Raises MachineError if it cannot be started."""
     meta, warnings = read_folder(folder)
-    verdict = Verdict(looked=["meta.json"])
+    verdict = TestVerdict(looked=["meta.json"])
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if own_tests and any(folder.glob("**/test_*.py")):
@@ -55,7 +55,7 @@ def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bo
     return int(bool(verdict.problems))
 
 
-def _run_pytest(folder: Path, verdict: Verdict, *, quiet: bool) -> None:
+def _run_pytest(folder: Path, verdict: TestVerdict, *, quiet: bool) -> None:
     verdict.looked.append("the module's own tests")
     if any(importlib.util.find_spec(name) is None for name in ("pytest", "pytest_trio")):
         verdict.problems.append(
@@ -68,7 +68,7 @@ def _run_pytest(folder: Path, verdict: Verdict, *, quiet: bool) -> None:
         verdict.problems.append(f"the module's own tests failed: pytest exited with status {done.returncode}")
 
 
-async def _start_and_check(folder: Path, meta: Meta, config: Path | None, hardware: str, verdict: Verdict) -> None:
+async def _start_and_check(folder: Path, meta: Meta, config: Path | None, hardware: str, verdict: TestVerdict) -> None:
     """Start the module on a machine, and check its models and the states of the resources."""
     verdict.looked.append(f"a start on a machine with the hardware {hardware}")
     document = document_of(folder, meta, config, port=0, hardware=hardware)
@@ -86,7 +86,7 @@ async def _start_and_check(folder: Path, meta: Meta, config: Path | None, hardwa
         verdict.log = log.read().decode(errors="replace")
 
 
-async def _check_on_machine(client: ApiClient, meta: Meta, verdict: Verdict) -> None:
+async def _check_on_machine(client: ApiClient, meta: Meta, verdict: TestVerdict) -> None:
     """Wait until everything is ready, the module has failed, or a resource stays unhealthy; record the problems."""
     tried: float | None = None  # time since when all resources are either ready or unhealthy
     while True:
@@ -117,7 +117,7 @@ async def _check_on_machine(client: ApiClient, meta: Meta, verdict: Verdict) -> 
     ]
 
 
-def _show(verdict: Verdict, *, as_json: bool) -> None:
+def _show(verdict: TestVerdict, *, as_json: bool) -> None:
     if as_json:
         states: list[dict[str, Any]] = [
             {"name": resource.full, "state": resource.state, "reason": resource.reason}

@@ -79,7 +79,7 @@ def show(files: Sequence[Path], home: Path | None, patterns: Sequence[str]) -> N
 @_report_errors
 def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], output: Path | None) -> None:
     """Plot quantities as SVG."""
-    from support import Channel, panels_of, render_plot
+    from support import PlottedQuantity, panels_of, render_plot
 
     paths = chosen(files, home)
     series = matching(_read(paths), patterns or USUAL)
@@ -96,7 +96,7 @@ def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], outp
             before = when
         if patterns or any(value for _, value in points):  # plot constant zeros only on request
             # quantities of one kind share a pair of axes
-            channels.append(Channel(name, quantity.unit or name.rpartition(".")[2], False, points))
+            channels.append(PlottedQuantity(name, quantity.unit or name.rpartition(".")[2], False, points))
     title = f"{paths[-1].name} from {clock(begin)} UTC"
     _write(output, render_plot(title, panels_of(channels)))
 

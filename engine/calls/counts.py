@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.calls.spans import Tracer
-from rpc.api import CallInfo, Target
+from rpc.api import CallInfo, CallTarget
 
 if TYPE_CHECKING:
     from engine.roster import Roster
@@ -38,7 +38,7 @@ class Calls:
         self.by_method: dict[tuple[str, str], Counts] = {}
         self._by_call: dict[tuple[object, str, str], Counts] = {}  # cache, by API, name and method of a call
 
-    def observed(self, roster: Roster, inner: Target) -> Target:
+    def observed(self, roster: Roster, inner: CallTarget) -> CallTarget:
         """Return a target that counts every call and passes it to `inner`."""
         return _Observed(self, roster, inner)
 
@@ -78,7 +78,7 @@ class Calls:
 class _Observed:
     """Wraps `inner`; the cost of a call is recorded when it has ended, so that nothing is between it and its driver."""
 
-    def __init__(self, calls: Calls, roster: Roster, inner: Target) -> None:
+    def __init__(self, calls: Calls, roster: Roster, inner: CallTarget) -> None:
         self._calls = calls
         self._roster = roster
         self._inner = inner

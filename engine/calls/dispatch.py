@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from engine.calls.large_messages import LargeMessages
-from engine.calls.operations import OPERATION_KEY, Entry, Operation
+from engine.calls.operations import OPERATION_KEY, Operation, OperationEntry
 from engine.calls.places import Places
 from engine.calls.ranges import check_ranges
 from engine.calls.sessions import MONITORED_KEY, SESSION_KEY, Session
@@ -99,7 +99,7 @@ class Dispatch:
         sid = request.metadata.get(SESSION_KEY)
         return self.traffic.sessions.find(sid, owner_of(request)) if sid else None
 
-    def enter(self, request: CallInfo, resource: str, session: Session | None) -> Entry:
+    def enter(self, request: CallInfo, resource: str, session: Session | None) -> OperationEntry:
         """Begin the operation of this call."""
         return self.traffic.operations.enter(
             request.rpc,
@@ -152,7 +152,7 @@ class _ResourceCall:
     """A call to a resource."""
 
     __slots__ = ("_dispatch", "_entry", "_place", "_request", "_use")
-    _entry: Entry
+    _entry: OperationEntry
     _place: Place | None
     _use: Use
 
@@ -200,7 +200,7 @@ class _MachineCall:
     """A call to a machine-wide service."""
 
     __slots__ = ("_dispatch", "_entry", "_place", "_request")
-    _entry: Entry
+    _entry: OperationEntry
     _place: Place | None
 
     def __init__(self, dispatch: Dispatch, request: CallInfo) -> None:

@@ -64,7 +64,7 @@ class Operation:
         return OperationStatus(self.id, self.method, self.resource, self.started, self.session)
 
 
-class Entry:
+class OperationEntry:
     """A call within its operation: a context manager, entered and left by the task that serves the call.
 
     Leaving raises MachineError: CANCELLED if the operation was cancelled by its id, TIMEOUT if `seconds` have passed.
@@ -108,13 +108,13 @@ class Operations:
         opid: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         seconds: float,
-    ) -> Entry:
+    ) -> OperationEntry:
         """Return a context manager for a call, which joins the operation `opid` if that is running.
 
         Raises MachineError (INVALID) if `opid` is not a UUID.
         """
         if opid is None:
-            return Entry(self, Operation(str(uuid.uuid4()), method, resource, session, arguments), seconds)
+            return OperationEntry(self, Operation(str(uuid.uuid4()), method, resource, session, arguments), seconds)
         try:
             opid = str(uuid.UUID(opid))
         except ValueError:
@@ -124,7 +124,7 @@ class Operations:
                 remedy="send a UUID, or omit it",
             ) from None
         operation = self._running.get(opid) or Operation(opid, method, resource, session, arguments)
-        return Entry(self, operation, seconds)
+        return OperationEntry(self, operation, seconds)
 
     def add(self, operation: Operation, scope: trio.CancelScope) -> None:
         """Add `scope` to the calls of `operation`; used by Entry."""

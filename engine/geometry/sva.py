@@ -32,7 +32,7 @@ from engine.geometry.spatial import (
     to_orientation,
 )
 from schema import FORMS, ConfigError, Geometry, Vector3, decode_frame
-from schema.decoding import Report
+from schema.decoding import DecodingReport
 
 _TYPES = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC, "continuous": JointType.CONTINUOUS}
 
@@ -154,7 +154,7 @@ def _part(part: Mapping[str, Any]) -> Link | Joint:
 
 def shapes_of(raw: Any, label: str) -> tuple[Geometry, ...]:
     """Read the `geometry` of a link; a point and a mesh are no shape. ValueError if it is not valid."""
-    report = Report()
+    report = DecodingReport()
     frame = decode_frame({"geometry": raw}, label, report)
     if frame is None:
         raise ValueError(str(report.problems[0]))

@@ -27,7 +27,7 @@ from schema.document import BrokenEntry, MachineDocument, ResourceEntry
 from telemetry.logs import Rules
 
 
-class Offers(Protocol):
+class ModuleOffers(Protocol):
     """The models that modules offer; implemented by Modules."""
 
     def offers(self, entry: ResourceEntry) -> bool:
@@ -84,7 +84,7 @@ class PlannedResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResourcePlan:
     """All resources of a document by full name, and warnings to report once."""
 
     resources: Mapping[str, PlannedResource]
@@ -96,12 +96,12 @@ def plan(
     document: MachineDocument,
     classes: Classes,
     *,
-    modules: Offers | None = None,
+    modules: ModuleOffers | None = None,
     others: Iterable[PlannedResource] = (),
     remotes: RemoteResources | None = None,
     trusted: bool = True,
     levels: Rules | None = None,
-) -> Plan:
+) -> ResourcePlan:
     """Return the resources that should exist; never raises for a bad entry.
 
     Built-in models take precedence over those of modules. `others` are resources without entries, such as those of
@@ -130,7 +130,7 @@ def plan(
         except Exception as error:  # from a driver's code: its Config, requires or uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
             planned[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
-    return Plan(planned, tuple(warnings), aliases_of(names))
+    return ResourcePlan(planned, tuple(warnings), aliases_of(names))
 
 
 def _broken(document: MachineDocument) -> dict[str, PlannedResource]:
@@ -219,7 +219,7 @@ def _resolve(directory: Directory, names: Sequence[str], path: str, own_name: st
         yield full
 
 
-def _unknown(entry: ResourceEntry, error: MachineError, modules: Offers | None) -> PlannedResource:
+def _unknown(entry: ResourceEntry, error: MachineError, modules: ModuleOffers | None) -> PlannedResource:
     """Return the resource of an entry with an unknown model. While modules start, it waits for them."""
     unknown = ConfigError(entry.path, error.message, value=str(entry.model), remedy=error.remedy)
     if modules is None:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from engine.views.health import health_of as health_of
     from engine.views.health import health_word as health_word
     from engine.views.health import is_failing as is_failing
-    from engine.views.readings import Reading as Reading
+    from engine.views.readings import SensorReading as SensorReading
     from engine.views.readings import Shared as Shared
     from engine.views.source import LEVELS as LEVELS
     from engine.views.source import Field as Field
     from engine.views.source import Method as Method
+    from engine.views.source import PageSource as PageSource
     from engine.views.source import Picture as Picture
     from engine.views.source import ShownEntry as ShownEntry
-    from engine.views.source import Source as Source
     from engine.views.status import ConfigProblem as ConfigProblem
     from engine.views.status import ConfigStatus as ConfigStatus
     from engine.views.status import DownloadStatus as DownloadStatus
@@ -39,7 +39,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "readings": ["Reading", "Shared"],
+            "readings": ["SensorReading", "Shared"],
             "status": [
                 "ConfigProblem",
                 "ConfigStatus",
@@ -52,6 +52,6 @@ else:
                 "ResourceStatus",
             ],
             "health": ["health_of", "health_word", "is_failing"],
-            "source": ["LEVELS", "Field", "Method", "Picture", "ShownEntry", "Source"],
+            "source": ["LEVELS", "Field", "Method", "PageSource", "Picture", "ShownEntry"],
         },
     )

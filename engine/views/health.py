@@ -8,7 +8,7 @@ from engine.views.status import MachineState, MachineStatus, ResourceStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class MachineHealth:
     """Counts of a machine; the cloud adds the last three up."""
 
     ready: int
@@ -27,13 +27,13 @@ def is_failing(resource: ResourceStatus, state: MachineState) -> bool:
     return resource.state == "unhealthy" or (resource.state == "unconfigured" and state is MachineState.RUNNING)
 
 
-def health_of(status: MachineStatus) -> Health:
+def health_of(status: MachineStatus) -> MachineHealth:
     """Return the health of a machine. It changes only when a resource becomes ready, or ceases to be ready.
 
     A resource that is retried stays unhealthy (`engine.planning.reasons.state_of`).
     """
     failing = [resource.state for resource in status.resources if is_failing(resource, status.state)]
-    return Health(
+    return MachineHealth(
         ready=sum(resource.state == "ready" for resource in status.resources),
         unhealthy=failing.count("unhealthy"),
         waiting=failing.count("unconfigured"),

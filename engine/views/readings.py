@@ -19,7 +19,7 @@ Read: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SensorReading:
     """Readings of a sensor or an error; `at` is the time (Trio's clock) of the request."""
 
     at: float
@@ -55,9 +55,9 @@ class Watched:
         self._name = name
         self._read = read
         self._reading_lock = trio.Lock()
-        self._newest = Reading(-math.inf)
+        self._newest = SensorReading(-math.inf)
 
-    async def next(self, after: float) -> Reading:
+    async def next(self, after: float) -> SensorReading:
         """Return a reading requested after the time `after`, and at least PERIOD after the previous one.
 
         Callers that arrive while another one reads wait for that reading. Cancelling the caller that reads cancels its
@@ -69,14 +69,14 @@ class Watched:
                 self._newest = await self._read_once()
             return self._newest
 
-    async def _read_once(self) -> Reading:
+    async def _read_once(self) -> SensorReading:
         at = trio.current_time()
         try:
             values = await self._read(self._name, "get_readings", {})
         except MachineError as error:
-            return Reading(at, error=str(error))
+            return SensorReading(at, error=str(error))
         except Exception as error:  # from the driver; shown on the page
-            return Reading(at, error=f"{type(error).__name__}: {error}")
+            return SensorReading(at, error=f"{type(error).__name__}: {error}")
         if not isinstance(values, Mapping):
-            return Reading(at, error=f"the sensor returned {type(values).__name__} instead of values by name")
-        return Reading(at, tuple(words.readings(values)))
+            return SensorReading(at, error=f"the sensor returned {type(values).__name__} instead of values by name")
+        return SensorReading(at, tuple(words.readings(values)))

@@ -62,7 +62,7 @@ class Picture:
     mime_type: str
 
 
-class Source(Protocol):
+class PageSource(Protocol):
     """A machine, as used by pages. Methods that are not coroutines return immediately."""
 
     def status(self) -> MachineStatus:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hal.inventory.board import device_tree as device_tree
     from hal.inventory.board import find_board as find_board
     from hal.inventory.checks import hardware_problems as hardware_problems
+    from hal.inventory.findings import HardwareProblem as HardwareProblem
     from hal.inventory.findings import Inventory as Inventory
-    from hal.inventory.findings import Problem as Problem
     from hal.inventory.findings import SerialFinding as SerialFinding
     from hal.inventory.findings import UsbFinding as UsbFinding
     from hal.inventory.rules import INSTALLED_RULES as INSTALLED_RULES
@@ -37,7 +37,7 @@ else:
         __name__,
         {
             "board": ["device_tree", "find_board"],
-            "findings": ["Inventory", "Problem", "SerialFinding", "UsbFinding"],
+            "findings": ["HardwareProblem", "Inventory", "SerialFinding", "UsbFinding"],
             "serial_port": ["is_stable", "serial_ports"],
             "sysfs": ["ROOT"],
             "rules": ["INSTALLED_RULES", "rule_groups", "shipped_rules"],

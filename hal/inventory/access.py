@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hal.inventory.findings import Problem
+from hal.inventory.findings import HardwareProblem
 from hal.inventory.sysfs import ROOT
 
 
@@ -25,7 +25,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DeviceNode:
     """A device node: path, owner, group (empty if it has no name) and permissions."""
 
     path: str
@@ -46,7 +46,7 @@ def current_user() -> User:
     return User(name, uid, frozenset((os.getegid(), *os.getgroups())), members)
 
 
-def nodes(paths: Iterable[str], root: Path = ROOT) -> tuple[Node, ...]:
+def nodes(paths: Iterable[str], root: Path = ROOT) -> tuple[DeviceNode, ...]:
     """Return the nodes of `paths` that exist."""
     existing = []
     for path in paths:
@@ -54,11 +54,13 @@ def nodes(paths: Iterable[str], root: Path = ROOT) -> tuple[Node, ...]:
             status = (root / path.lstrip("/")).stat()
         except OSError:
             continue
-        existing.append(Node(path, status.st_uid, status.st_gid, _group(status.st_gid), stat.S_IMODE(status.st_mode)))
+        existing.append(
+            DeviceNode(path, status.st_uid, status.st_gid, _group(status.st_gid), stat.S_IMODE(status.st_mode))
+        )
     return tuple(existing)
 
 
-def usable(node: Node, user: User) -> bool:
+def usable(node: DeviceNode, user: User) -> bool:
     """Return whether `user` has read and write access, by the class that applies: owner, else group, else others."""
     if user.uid == 0:
         return True
@@ -69,16 +71,16 @@ def usable(node: Node, user: User) -> bool:
     return node.mode & 0o006 == 0o006
 
 
-def refused(candidates: Iterable[Node], user: User, groups: Mapping[str, str]) -> tuple[Problem, ...]:
+def refused(candidates: Iterable[DeviceNode], user: User, groups: Mapping[str, str]) -> tuple[HardwareProblem, ...]:
     """Return the nodes that `user` may not use, one problem for each reason; `groups` are the right groups by path."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for node in candidates:
         if not usable(node, user):
             reasons.setdefault(_why(node, user, groups[node.path]), []).append(node.path)
-    return tuple(Problem(", ".join(paths), reason, remedy) for (reason, remedy), paths in reasons.items())
+    return tuple(HardwareProblem(", ".join(paths), reason, remedy) for (reason, remedy), paths in reasons.items())
 
 
-def _why(node: Node, user: User, group: str) -> tuple[str, str]:
+def _why(node: DeviceNode, user: User, group: str) -> tuple[str, str]:
     ownership = f"it belongs to {_owner(node)} with mode {node.mode:04o}"
     if node.group != group or node.mode & 0o060 != 0o060:
         return (
@@ -96,7 +98,7 @@ def _why(node: Node, user: User, group: str) -> tuple[str, str]:
     )
 
 
-def _owner(node: Node) -> str:
+def _owner(node: DeviceNode) -> str:
     try:
         owner = pwd.getpwuid(node.uid).pw_name
     except KeyError:

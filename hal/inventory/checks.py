@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from hal.boards.definition import BoardDefinition
-from hal.inventory.access import Node, User, current_user, nodes, refused, usable
-from hal.inventory.findings import Inventory, Problem
-from hal.inventory.rules import State, rule_groups, shipped_rules, state
+from hal.inventory.access import DeviceNode, User, current_user, nodes, refused, usable
+from hal.inventory.findings import HardwareProblem, Inventory
+from hal.inventory.rules import RuleState, rule_groups, shipped_rules, state
 from hal.inventory.sysfs import ROOT, entries, text
 
 _LIBRARIES: Final = {"gpiod": "GPIO", "smbus2": "I2C", "serial": "serial ports", "usb": "USB devices"}
@@ -26,7 +26,7 @@ _BRAILLE: Final = {("1a86", "7523"), ("10c4", "ea60"), ("0403", "6001")}
 
 def hardware_problems(
     inventory: Inventory, board: BoardDefinition, *, root: Path = ROOT, user: User | None = None
-) -> tuple[Problem, ...]:
+) -> tuple[HardwareProblem, ...]:
     """Return all problems; `hint` is set for those that are only informational."""
     claimed, user, expected_groups = _claims(inventory, root, user or current_user())
     denied = {node.path for node in claimed if not usable(node, user)}
@@ -42,7 +42,7 @@ def hardware_problems(
     )
 
 
-def _claims(inventory: Inventory, root: Path, user: User) -> tuple[tuple[Node, ...], User, dict[str, str]]:
+def _claims(inventory: Inventory, root: Path, user: User) -> tuple[tuple[DeviceNode, ...], User, dict[str, str]]:
     expected_groups = {
         **{chip.path: "gpio" for chip in inventory.gpio},
         **{adapter.path: "i2c" for adapter in inventory.i2c},
@@ -56,14 +56,14 @@ def _claims(inventory: Inventory, root: Path, user: User) -> tuple[tuple[Node, .
     return nodes(expected_groups, root), user, expected_groups
 
 
-def _libraries(inventory: Inventory) -> Iterator[Problem]:
+def _libraries(inventory: Inventory) -> Iterator[HardwareProblem]:
     for module, use in _LIBRARIES.items():
         if importlib.util.find_spec(module) is None:
-            yield Problem(
+            yield HardwareProblem(
                 f"Python module {module}", f"it is not installed, but needed for {use}", "reinstall machine-runtime"
             )
     if importlib.util.find_spec("usb") is not None and not _libusb():
-        yield Problem(
+        yield HardwareProblem(
             "libusb-1.0",
             "it is not installed, but needed for USB devices without a kernel driver",
             "sudo apt install libusb-1.0-0",
@@ -77,24 +77,24 @@ def _libusb() -> bool:
     return libusb1.get_backend() is not None
 
 
-def _rules(root: Path) -> Iterator[Problem]:
+def _rules(root: Path) -> Iterator[HardwareProblem]:
     running = (root / "run/udev/control").exists()
     names = ", ".join(rules.name for rules in shipped_rules())
     if not names:
-        yield Problem("udev rules", "they are not part of this installation", "reinstall machine-runtime")
+        yield HardwareProblem("udev rules", "they are not part of this installation", "reinstall machine-runtime")
         return
     match state(root):
-        case State.ABSENT:
+        case RuleState.ABSENT:
             reason = "they are not installed: devices have no stable names, and only root can use some of them"
-            yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
-        case State.OLD:
+            yield HardwareProblem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
+        case RuleState.OLD:
             reason = "another version is installed"
-            yield Problem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
-        case State.CURRENT:
+            yield HardwareProblem(f"udev rules {names}", reason, "sudo machine hal install-rules", hint=not running)
+        case RuleState.CURRENT:
             missing = [group for group in rule_groups() if not _exists(group, root)]
             if missing:
                 reason = "they do not exist, so udev ignores the rules that use them"
-                yield Problem(f"groups {', '.join(missing)}", reason, "sudo machine hal install-rules")
+                yield HardwareProblem(f"groups {', '.join(missing)}", reason, "sudo machine hal install-rules")
 
 
 def _exists(group: str, root: Path) -> bool:
@@ -103,18 +103,18 @@ def _exists(group: str, root: Path) -> bool:
     return any(line.startswith(f"{group}:") for line in text(root / "etc/group").splitlines())
 
 
-def _modules(inventory: Inventory, root: Path) -> Iterator[Problem]:
+def _modules(inventory: Inventory, root: Path) -> Iterator[HardwareProblem]:
     without = [adapter for adapter in inventory.i2c if not (root / adapter.path.lstrip("/")).exists()]
     if without:
         names = ", ".join(f"i2c-{adapter.number}" for adapter in without)
-        yield Problem(
+        yield HardwareProblem(
             f"I2C buses {names}",
             "they have no nodes in /dev: the module i2c-dev is not loaded",
             "sudo modprobe i2c-dev, and echo i2c-dev | sudo tee /etc/modules-load.d/i2c-dev.conf to keep it",
         )
     controllers = [controller.name for controller in entries(root / "sys/class/spi_master", "spi*")]
     if controllers and not inventory.spi:
-        yield Problem(
+        yield HardwareProblem(
             f"SPI controllers {', '.join(controllers)}",
             "no devices are configured for them, so programs cannot use them",
             "load spidev, or add a spidev device to the device tree",
@@ -122,7 +122,7 @@ def _modules(inventory: Inventory, root: Path) -> Iterator[Problem]:
         )
 
 
-def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
+def _switched_off(board: BoardDefinition, root: Path) -> Iterator[HardwareProblem]:
     """Return the buses of a Raspberry Pi's header that can be switched on."""
     if not board.name.startswith("raspberry-pi") or not (root / "proc/device-tree").exists():
         return
@@ -142,7 +142,7 @@ def _switched_off(board: BoardDefinition, root: Path) -> Iterator[Problem]:
             reason, remedy = f"it was switched on in /{config} after the last start", "reboot"
         else:
             reason, remedy = "it is switched off", f"add {line} to /{config} (or use raspi-config), and reboot"
-        yield Problem(title, f"{reason}: there is no {path}", remedy, hint=True)
+        yield HardwareProblem(title, f"{reason}: there is no {path}", remedy, hint=True)
 
 
 def config_settings(config: str) -> frozenset[str]:
@@ -157,7 +157,7 @@ def config_settings(config: str) -> frozenset[str]:
     return frozenset(settings)
 
 
-def _grabbers(inventory: Inventory, root: Path) -> Iterator[Problem]:
+def _grabbers(inventory: Inventory, root: Path) -> Iterator[HardwareProblem]:
     running = {text(process / "comm") for process in entries(root / "proc", "[0-9]*")}
     for program, reason in _GRABBERS.items():
         if program not in running:
@@ -165,7 +165,7 @@ def _grabbers(inventory: Inventory, root: Path) -> Iterator[Problem]:
         taken = [f"{usb.vendor}:{usb.product}" for usb in inventory.usb if (usb.vendor, usb.product) in _BRAILLE]
         wrong = program == "brltty" and bool(taken)
         example = f"; {', '.join(taken)} is such a device" if wrong else ""
-        yield Problem(
+        yield HardwareProblem(
             program,
             f"{reason}{example}",
             f"sudo apt remove {program.lower()}, unless you need it",
@@ -173,14 +173,14 @@ def _grabbers(inventory: Inventory, root: Path) -> Iterator[Problem]:
         )
 
 
-def _console(board: BoardDefinition, root: Path) -> Iterator[Problem]:
+def _console(board: BoardDefinition, root: Path) -> Iterator[HardwareProblem]:
     line = text(root / "proc/cmdline")
     consoles = {word.removeprefix("console=").partition(",")[0] for word in line.split() if word.startswith("console=")}
     for title, path in board.serial.items():
         node = root / path.lstrip("/")
         names = {Path(path).name, node.resolve().name} if node.exists() else {Path(path).name}
         if taken := sorted(names & consoles):
-            yield Problem(
+            yield HardwareProblem(
                 f"{title} ({path})",
                 "it is used by the kernel's console, and possibly by a login",
                 f"remove console={taken[0]} from cmdline.txt (or use raspi-config), and reboot",

@@ -143,7 +143,7 @@ class OneWireFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class HardwareProblem:
     """A problem with the use of a device: the subject, the reason and the remedy."""
 
     subject: str
@@ -175,4 +175,4 @@ class Inventory:
     inputs: tuple[InputFinding, ...] = ()
     pwm: tuple[PwmFinding, ...] = ()
     one_wire: tuple[OneWireFinding, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[HardwareProblem, ...] = ()

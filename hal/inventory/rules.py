@@ -16,7 +16,7 @@ _USER_SCHEME: Final = sysconfig.get_preferred_scheme("user")  # used by pip inst
 _GROUP: Final = re.compile(r'(?:GROUP=|GROUP:=)"([^"$]+)"|chgrp ([a-z]+) ')
 
 
-class State(Enum):
+class RuleState(Enum):
     """Whether the installed rules are those of this version."""
 
     CURRENT = "current"
@@ -32,22 +32,22 @@ def shipped_rules() -> tuple[Path, ...]:
     return next((files for folder in folders if (files := tuple(sorted(folder.glob("*.rules"))))), ())
 
 
-def state(root: Path = ROOT) -> State:
+def state(root: Path = ROOT) -> RuleState:
     """Compare the installed rules with those of this version; rules in /etc override those of packages."""
     states = [_state(rules, root) for rules in shipped_rules()]
-    if not states or State.ABSENT in states:
-        return State.ABSENT
-    return State.OLD if State.OLD in states else State.CURRENT
+    if not states or RuleState.ABSENT in states:
+        return RuleState.ABSENT
+    return RuleState.OLD if RuleState.OLD in states else RuleState.CURRENT
 
 
-def _state(rules: Path, root: Path) -> State:
+def _state(rules: Path, root: Path) -> RuleState:
     for folder in (INSTALLED_RULES, *_PACKAGED):
         try:
             text = (root / folder / rules.name).read_text()
         except OSError:
             continue
-        return State.CURRENT if text == rules.read_text() else State.OLD
-    return State.ABSENT
+        return RuleState.CURRENT if text == rules.read_text() else RuleState.OLD
+    return RuleState.ABSENT
 
 
 def rule_groups() -> tuple[str, ...]:

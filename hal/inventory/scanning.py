@@ -14,7 +14,7 @@ from hal.errors import Fault, HalError
 from hal.hardware import Hardware
 from hal.inventory.board import device_tree, find_board
 from hal.inventory.buses import i2c_adapters, one_wire, pwm_chips, spi_places
-from hal.inventory.findings import Board, I2cAdapter, I2cDevice, Inventory, Problem
+from hal.inventory.findings import Board, HardwareProblem, I2cAdapter, I2cDevice, Inventory
 from hal.inventory.gpio import gpio_chips
 from hal.inventory.media import cameras, input_devices
 from hal.inventory.sysfs import ROOT
@@ -78,7 +78,7 @@ def _board_bus(number: int, path: str) -> I2cAdapter:
 
 async def _scanned(
     hardware: Hardware, adapters: tuple[I2cAdapter, ...], chips_at: ChipsAt
-) -> tuple[tuple[I2cAdapter, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[I2cAdapter, ...], tuple[HardwareProblem, ...]]:
     """Scan the adapters one after the other; return them with their devices, and the problems that occurred."""
     scanned, problems = [], []
     for adapter in adapters:
@@ -133,12 +133,12 @@ class _ReservingBus:
         await self._bus.lost()
 
 
-def _problem(adapter: I2cAdapter, error: MachineError | trio.TooSlowError) -> Problem:
+def _problem(adapter: I2cAdapter, error: MachineError | trio.TooSlowError) -> HardwareProblem:
     subject = f"{adapter.path} ({adapter.name})" if adapter.name else adapter.path
     if isinstance(error, trio.TooSlowError):
-        return Problem(
+        return HardwareProblem(
             subject,
             f"the scan did not finish within {SCAN_LIMIT:g} s",
             "check the wiring and the pull-up resistors; power the bus off and on",
         )
-    return Problem(subject, f"the scan failed: {error.message}", error.remedy)
+    return HardwareProblem(subject, f"the scan failed: {error.message}", error.remedy)

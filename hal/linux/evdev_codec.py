@@ -28,7 +28,7 @@ _WRITE: Final = 1
 _READ: Final = 2
 
 
-class Event(NamedTuple):
+class InputEvent(NamedTuple):
     """An event, struct input_event."""
 
     seconds: int
@@ -83,9 +83,9 @@ def eviocgabs(axis: int) -> int:
     return request(_READ, 0x40 + axis, ABSINFO.size)
 
 
-def events(data: bytes) -> Iterator[Event]:
+def events(data: bytes) -> Iterator[InputEvent]:
     """Decode data read from a device; the kernel returns only complete events."""
-    return map(Event._make, EVENT.iter_unpack(data))
+    return map(InputEvent._make, EVENT.iter_unpack(data))
 
 
 def codes(bits: bytes) -> frozenset[int]:
@@ -113,7 +113,7 @@ class Batch(NamedTuple):
     """Events of one moment. With `overflow`, events were lost: query the state."""
 
     time: float  # seconds since the epoch
-    events: tuple[Event, ...]
+    events: tuple[InputEvent, ...]
     overflow: bool
 
 
@@ -121,7 +121,7 @@ class Batches:
     """Combines events to batches, across several reads."""
 
     def __init__(self) -> None:
-        self._events: list[Event] = []
+        self._events: list[InputEvent] = []
         self._overflow = False
 
     def feed(self, data: bytes) -> Iterator[Batch]:

@@ -18,7 +18,7 @@ _BUILTIN: Final = "rdk:builtin:"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SuggestedEntry:
     """An entry, the device it is for, and whether another entry is more likely for the same device."""
 
     discovery: Discovery
@@ -36,7 +36,7 @@ class Entry:
         }
 
 
-def discovered_entries(inventory: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[Entry, ...]:
+def discovered_entries(inventory: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[SuggestedEntry, ...]:
     """Return entries for the findings that `models` (`(API, model)`) support, most likely first, with unique names."""
     apis: dict[str, list[str]] = {}
     for api, model in models:
@@ -45,7 +45,7 @@ def discovered_entries(inventory: Inventory, models: Mapping[tuple[str, str], st
     return tuple(_named(entry, taken) for entry in _all(inventory, apis))
 
 
-def _all(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
+def _all(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[SuggestedEntry]:
     if inventory.gpio or inventory.board.name != "generic":
         yield from _entry(apis, "board", "linux", "local", {}, inventory.board.title)
     yield from _i2c(inventory, apis)
@@ -62,7 +62,7 @@ def _all(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]
             yield from _entry(apis, "input_controller", "gamepad", "gamepad", {"path": pad.best}, pad.best)
 
 
-def _i2c(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
+def _i2c(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[SuggestedEntry]:
     for adapter in inventory.i2c:
         for device in adapter.devices:
             if device.driver:
@@ -78,11 +78,11 @@ def _i2c(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]
                     continue
                 for api in apis.get(f"{_BUILTIN}{model}", ()):
                     discovery = Discovery(f"{model}-{device.address:02x}", api, f"{_BUILTIN}{model}", attributes)
-                    yield Entry(discovery, f"{address} on {adapter.path}", not first)
+                    yield SuggestedEntry(discovery, f"{address} on {adapter.path}", not first)
                     first = False
 
 
-def _serial(port: SerialFinding, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
+def _serial(port: SerialFinding, apis: Mapping[str, list[str]]) -> Iterator[SuggestedEntry]:
     attributes = {"path": port.best}
     receivers = list(_entry(apis, "movement_sensor", "nmea", "gps", attributes, port.path))
     lines = _entry(apis, "sensor", "serial_line", "serial", {**attributes, "baud": 115200, "parser": "text"}, port.path)
@@ -101,13 +101,13 @@ def _usb(device: UsbFinding) -> dict[str, Any]:
 
 def _entry(
     apis: Mapping[str, list[str]], kind: str, model: str, name: str, attributes: Mapping[str, Any], subject: str
-) -> Iterator[Entry]:
+) -> Iterator[SuggestedEntry]:
     api = f"rdk:component:{kind}"
     if api in apis.get(f"{_BUILTIN}{model}", ()):
-        yield Entry(Discovery(name, api, f"{_BUILTIN}{model}", attributes), subject)
+        yield SuggestedEntry(Discovery(name, api, f"{_BUILTIN}{model}", attributes), subject)
 
 
-def _named(entry: Entry, taken: set[str]) -> Entry:
+def _named(entry: SuggestedEntry, taken: set[str]) -> SuggestedEntry:
     """Give the entry a name that is not in `taken`: `serial`, `serial-2`, `serial-3`."""
     base = name = entry.discovery.name
     count = 1

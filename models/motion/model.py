@@ -35,8 +35,8 @@ from models.motion.attributes import MotionConfig
 from models.motion.executions import Executions
 from models.motion.mover import execute, joints_of
 from models.motion.options import Options, check_transforms, options_of
-from models.motion.setting import Request, Setting, check_named, check_request, frames_with
-from models.planner.problem import Planner, Problem, Trajectory
+from models.motion.setting import MotionRequest, Setting, check_named, check_request, frames_with
+from models.planner.problem import Planner, PlanningProblem, Trajectory
 from schema import WORLD, ErrorKind, Geometry, GeoPoint, MachineError, Pose, PoseInFrame, ResourceName
 from support import gather
 
@@ -106,18 +106,20 @@ class BuiltinMotion(Actuator, Motion):
         world: WorldState | None,
         constraints: MotionConstraints | None,
         extra: Extra,
-    ) -> tuple[Setting, Request]:
+    ) -> tuple[Setting, MotionRequest]:
         """Return a checked request, and the frames in which it is meant."""
         if destination is None:
             raise MachineError("there is no destination", kind=ErrorKind.INVALID, remedy="set destination")
         config: MotionConfig = self.attributes
         options = options_of(extra, Options(config.margin_mm, config.plan_seconds, config.seed))
         world, constraints = world or WorldState(), constraints or MotionConstraints()
-        check_request(Request(name, destination, world, constraints, options))
+        check_request(MotionRequest(name, destination, world, constraints, options))
         frames = frames_with(frames_of_document(self.document()), world.transforms)
-        return Setting(frames, self.others), Request(frames.frame_of(name), destination, world, constraints, options)
+        return Setting(frames, self.others), MotionRequest(
+            frames.frame_of(name), destination, world, constraints, options
+        )
 
-    async def _planned(self, setting: Setting, request: Request) -> tuple[Problem, Trajectory]:
+    async def _planned(self, setting: Setting, request: MotionRequest) -> tuple[PlanningProblem, Trajectory]:
         part = setting.mover(request.frame)
         await setting.read()
         problem = await setting.problem(request, part)

@@ -17,7 +17,7 @@ from engine.kinematics import Flat, Mechanism, compose, deviation, flat, inverse
 from models.motion.mover import Joints, joints_of
 from models.motion.options import Options, allowed_of, check_size, constraints_of
 from models.planner.build import arm_solids, check_pose, solid_of
-from models.planner.problem import Problem, Solid
+from models.planner.problem import PlanningProblem, Solid
 from schema import WORLD, ErrorKind, Geometry, MachineError, Pose, PoseInFrame, ResourceName
 from support import gather
 
@@ -26,7 +26,7 @@ _BREATH: Final = 10  # shapes between checkpoints
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MotionRequest:
     """A motion of `frame` to `destination`."""
 
     frame: str
@@ -124,7 +124,7 @@ class Setting:
         """Return the place of a frame in another one; NOT_FOUND for a frame that does not exist."""
         return flat(Placement.of(self.frames.transform(PoseInFrame(frame), inside, self.moved).pose))
 
-    async def problem(self, request: Request, part: FramePart) -> Problem:
+    async def problem(self, request: MotionRequest, part: FramePart) -> PlanningProblem:
         """Return the problem of moving `part`."""
         joints = self.joints[part.name]
         own = mechanism_of(joints.chain)
@@ -138,7 +138,7 @@ class Setting:
         goal = flat(Placement.of(goal_pose))
         length, angle = deviation(mechanism.output(start), goal)
         solids = await self._solids(request.world, part, base, inverse_of(mechanism.bodies(start)[-1]), count)
-        return Problem(
+        return PlanningProblem(
             mechanism=mechanism,
             start=start,
             goal=goal,
@@ -245,7 +245,7 @@ async def _reported(driver: Component) -> Sequence[Geometry]:
         raise
 
 
-def check_request(request: Request) -> None:
+def check_request(request: MotionRequest) -> None:
     """Raise MachineError for a request that is too large or has numbers that are not finite."""
     check_size(request.world)
     check_pose(request.destination.pose, "the destination")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from models.planner.problem import Problem, Refusal, Trajectory
+from models.planner.problem import PlanningProblem, Refusal, Trajectory
 from models.planner.solve import plan
 from schema import ErrorKind, MachineError
 
@@ -50,7 +50,7 @@ def main(cpu: int) -> None:
 def _result(request: bytes) -> Trajectory | Refusal:
     began = time.monotonic()
     try:
-        problem = msgspec.msgpack.decode(request, type=Problem)
+        problem = msgspec.msgpack.decode(request, type=PlanningProblem)
 
         def remaining() -> float:
             return problem.seconds - (time.monotonic() - began)

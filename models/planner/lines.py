@@ -33,7 +33,7 @@ class Deviation:
         )
 
 
-class Line:
+class StraightWay:
     """The straight way between two poses: positions on a line, rotations about one axis."""
 
     def __init__(self, start: Flat, goal: Flat) -> None:
@@ -87,7 +87,7 @@ def _turned(a: Flat, b: Flat, constraints: Constraints) -> float:
     return deviation(a, b)[1]
 
 
-def along(mechanism: Mechanism, line: Line, start: Sequence[float]) -> list[list[float]] | float:
+def along(mechanism: Mechanism, line: StraightWay, start: Sequence[float]) -> list[list[float]] | float:
     """Return joint positions that move the output along a line, or the part of it that the arm can follow."""
     count = max(1, math.ceil(line.length / STEP_MM), math.ceil(line.angle / STEP_RAD))
     if count > _MAX_POINTS:
@@ -105,7 +105,7 @@ def along(mechanism: Mechanism, line: Line, start: Sequence[float]) -> list[list
 
 
 def deviation_of(
-    mechanism: Mechanism, line: Line, points: Sequence[Sequence[float]], constraints: Constraints
+    mechanism: Mechanism, line: StraightWay, points: Sequence[Sequence[float]], constraints: Constraints
 ) -> Deviation | None:
     """Return where a path breaks the constraints; checked at its points and between them, None if it keeps them."""
     if constraints.line is None and constraints.rotation is None:

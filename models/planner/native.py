@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from engine.kinematics import Flat
-from models.planner.lines import Line
-from models.planner.problem import Problem, Solid
-from models.planner.scene import Pair, Scene
+from models.planner.lines import StraightWay
+from models.planner.problem import PlanningProblem, Solid
+from models.planner.scene import Scene, SolidPair
 
 TRIES: Final = 6  # searches, if simplified paths turn out not to be free
 WIDER: Final = 1.2  # margin of the search, as a multiple of that of the check
@@ -36,7 +36,7 @@ class NativeSearch:
         self._remaining = remaining
 
     def __call__(
-        self, problem: Problem, scene: Scene, goal: Sequence[float], line: Line | None
+        self, problem: PlanningProblem, scene: Scene, goal: Sequence[float], line: StraightWay | None
     ) -> Iterator[list[list[float]]]:
         """Search for a way around the obstacles; None if none is found in time."""
         try:
@@ -128,7 +128,7 @@ class Checker:
         q = self._numpy.fromiter(scaled, float, len(self._slides))
         return not self._pin.computeCollisions(self._model, self._data, self._geometry, self._shapes, q, True)
 
-    def distance(self, values: Sequence[float], pairs: Sequence[Pair]) -> list[float]:
+    def distance(self, values: Sequence[float], pairs: Sequence[SolidPair]) -> list[float]:
         """Return the distance of each pair in mm, for comparisons in tests."""
         scaled = (value / 1000 if slides else value for value, slides in zip(values, self._slides, strict=True))
         q = self._numpy.fromiter(scaled, float, len(self._slides))

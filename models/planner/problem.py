@@ -48,7 +48,7 @@ class Constraints(msgspec.Struct, frozen=True):
         return self.line is not None
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class PlanningProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A motion to plan. The goal is a pose of the output (`goal`) or joint positions (`goal_values`)."""
 
     mechanism: Mechanism
@@ -90,4 +90,4 @@ class Refusal(msgspec.Struct, frozen=True):
         return MachineError(self.message, kind=ErrorKind(self.kind), remedy=self.remedy)
 
 
-Planner: TypeAlias = Callable[[Problem], Awaitable[Trajectory]]
+Planner: TypeAlias = Callable[[PlanningProblem], Awaitable[Trajectory]]

@@ -19,7 +19,7 @@ import msgspec
 import trio
 
 from models.planner.child import EXTRA, NICE, PLANNED
-from models.planner.problem import MAX_SECONDS, MAX_SOLIDS, Problem, Refusal, Trajectory
+from models.planner.problem import MAX_SECONDS, MAX_SOLIDS, PlanningProblem, Refusal, Trajectory
 from schema import ErrorKind, MachineError
 
 AT_ONCE: Final = 2  # processes
@@ -35,7 +35,7 @@ class ProcessPlanner:
     def __init__(self) -> None:
         self._slots = trio.CapacityLimiter(AT_ONCE)
 
-    async def __call__(self, problem: Problem) -> Trajectory:
+    async def __call__(self, problem: PlanningProblem) -> Trajectory:
         """Return a trajectory; MachineError with an explanation if there is none."""
         if len(problem.solids) > MAX_SOLIDS:
             raise MachineError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.kinematics import Flat, Mechanism
-from models.planner.problem import Problem, Solid
+from models.planner.problem import PlanningProblem, Solid
 from models.planner.solids import Placed, distance, placed, reach_of
 
 FAR: Final = 200.0  # mm; larger distances are not computed
@@ -17,7 +17,7 @@ _LONG: Final = 10_000.0  # mm, for a sliding joint without limits
 
 
 @dataclass(slots=True)
-class Pair:
+class SolidPair:
     """Two shapes that may not touch, by number, and the distance that they must keep (mm)."""
 
     a: int
@@ -44,12 +44,12 @@ class Scene:
 
     mechanism: Mechanism
     solids: list[Solid]
-    pairs: list[Pair]
+    pairs: list[SolidPair]
     lever: list[float]
     _fixed: list[Placed | None] = field(default_factory=list)
 
     @classmethod
-    def of(cls, problem: Problem) -> Scene:
+    def of(cls, problem: PlanningProblem) -> Scene:
         """Create the scene of a problem."""
         mechanism, solids = problem.mechanism, list(problem.solids)
         arm_reach = max((_reach(mechanism, solid, 1) for solid in solids if solid.body), default=0.0)
@@ -67,7 +67,7 @@ class Scene:
                 if not other.body and _gap(other, origin) > arm_reach + problem.margin:
                     continue  # out of reach
                 if not _allowed(solid, other, allowed):
-                    pairs.append(Pair(i, j, problem.margin))
+                    pairs.append(SolidPair(i, j, problem.margin))
         lever = [
             1.0
             if axis.slides

@@ -14,13 +14,15 @@ import msgspec
 
 from engine.kinematics import Flat, Mechanism, apart, nearest
 from models.planner.follow import Blocked, check
-from models.planner.lines import Line, along, deviation_of
-from models.planner.problem import INSTALL, Problem, Trajectory
+from models.planner.lines import StraightWay, along, deviation_of
+from models.planner.problem import INSTALL, PlanningProblem, Trajectory
 from models.planner.scene import Scene
 from models.planner.timing import times_of
 from schema import ErrorKind, MachineError
 
-Search: TypeAlias = Callable[[Problem, Scene, Sequence[float], "Line | None"], Iterator[list[list[float]]]]
+Search: TypeAlias = Callable[
+    [PlanningProblem, Scene, Sequence[float], "StraightWay | None"], Iterator[list[list[float]]]
+]
 """Yields paths around obstacles from the start to joint positions; each is checked, and the first free one is used."""
 
 SLACK: Final = math.radians(0.5)  # beyond a limit at the start: encoders are not exact
@@ -31,12 +33,12 @@ SLACK_MM: Final = 0.5
 class _Attempt:
     """A problem on its way to a trajectory, and why it failed so far."""
 
-    problem: Problem
+    problem: PlanningProblem
     scene: Scene
     ended: Callable[[], bool]
     reasons: list[str] = field(default_factory=list)
 
-    def accept(self, points: list[list[float]], method: str, line: Line | None) -> Trajectory | None:
+    def accept(self, points: list[list[float]], method: str, line: StraightWay | None) -> Trajectory | None:
         """Return the trajectory of a path that is free and keeps the constraints; else note the reason."""
         problem = self.problem
         if line is not None:
@@ -54,7 +56,7 @@ class _Attempt:
         self.reasons.append(str(blocked))
 
 
-def plan(problem: Problem, search: Search | None, ended: Callable[[], bool] = lambda: False) -> Trajectory:
+def plan(problem: PlanningProblem, search: Search | None, ended: Callable[[], bool] = lambda: False) -> Trajectory:
     """Return a trajectory; MachineError with the reason if there is none. `ended` says that the time is over."""
     mechanism = problem.mechanism
     scene = Scene.of(problem)
@@ -70,7 +72,7 @@ def plan(problem: Problem, search: Search | None, ended: Callable[[], bool] = la
     constrained = problem.constraints.straight or problem.constraints.rotation is not None
     line = None
     if constrained:
-        line = Line(mechanism.output(start), problem.goal or mechanism.output(goals[0]))
+        line = StraightWay(mechanism.output(start), problem.goal or mechanism.output(goals[0]))
     attempt = _Attempt(problem, scene, ended)
     margins = [pair.margin for pair in scene.pairs]
     if line is not None:
@@ -104,7 +106,7 @@ def plan(problem: Problem, search: Search | None, ended: Callable[[], bool] = la
     )
 
 
-def _started(problem: Problem) -> list[float]:
+def _started(problem: PlanningProblem) -> list[float]:
     start = []
     for axis, value in zip(problem.mechanism.axes, problem.start, strict=True):
         slack = SLACK_MM if axis.slides else SLACK
@@ -123,7 +125,7 @@ def _shown(slides: bool, value: float) -> str:
     return f"{value:g} mm" if slides else f"{math.degrees(value):.1f}°"
 
 
-def _goals(problem: Problem, scene: Scene, start: Sequence[float]) -> list[list[float]]:
+def _goals(problem: PlanningProblem, scene: Scene, start: Sequence[float]) -> list[list[float]]:
     """Return the postures for the goal that touch nothing, the nearest first."""
     mechanism = problem.mechanism
     if problem.goal_values is not None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from rpc.network.mdns import ANY, A, MdnsError, Message, Record, decode, encode, key
+from rpc.network.mdns import ANY, A, DnsRecord, MdnsError, Message, decode, encode, key
 from schema import ErrorKind, MachineError
 
 PORT: Final = 53
@@ -40,7 +40,7 @@ def answer(data: bytes, address: IPv4Address, *, redirect_all: bool) -> bytes | 
     name = key(question.name)
     is_ours = redirect_all or name[-1:] == (SETUP,)
     has_address = is_ours and question.type in (A, ANY)
-    records = (Record(question.name, A, address, TTL),) if has_address else ()
+    records = (DnsRecord(question.name, A, address, TTL),) if has_address else ()
     try:
         reply = encode(Message((question,), records, response=True, id=query.id))
     except (MdnsError, UnicodeError):

@@ -41,7 +41,7 @@ _STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RequestFacts:
     """Properties of a request that decide whether it is allowed."""
 
     method: str
@@ -57,7 +57,7 @@ class Facts:
     peer: Peer = field(default_factory=Peer)
 
     @classmethod
-    def of(cls, scope: Scope) -> Facts:
+    def of(cls, scope: Scope) -> RequestFacts:
         """Read an ASGI scope of HTTP or WebSocket."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         return cls(
@@ -125,7 +125,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI 3 connection."""
-        facts = Facts.of(scope)
+        facts = RequestFacts.of(scope)
         websocket = scope["type"] == "websocket"
         if self._public_host and facts.host.lower().removesuffix(":443") == self._public_host:
             facts = replace(facts, scheme="https")
@@ -170,7 +170,7 @@ class Guard:
                 return
         await self._app(scope, receive, protected)
 
-    async def _identified(self, facts: Facts) -> Identity | None:
+    async def _identified(self, facts: RequestFacts) -> Identity | None:
         """Return the identity of the request's token. A session token is accepted only in this server's own cookie."""
         if any(facts.key) and facts.method in SAFE and facts.path in self._keyed:
             for kind in self._keyed[facts.path]:
@@ -184,7 +184,7 @@ class Guard:
         identity = await self._authenticator.identified(facts.bearer or _cookie(facts.cookie, name))
         return None if identity is not None and facts.bearer and of_pages(identity) else identity
 
-    async def _unauthenticated(self, scope: Scope, send: Send, facts: Facts) -> None:
+    async def _unauthenticated(self, scope: Scope, send: Send, facts: RequestFacts) -> None:
         if facts.html and facts.method in SAFE:
             target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
             location = b"/login?next=" + quote_from_bytes(target, safe="/").encode()
@@ -227,7 +227,7 @@ def _cookie(header: str, name: str) -> str:
     return morsel.value if morsel else ""
 
 
-def _is_strict(facts: Facts) -> bool:
+def _is_strict(facts: RequestFacts) -> bool:
     """Return whether the host of a request is served over TLS only.
 
     The header holds for all ports of a host. So it is sent on the default port only: a host that has this server on

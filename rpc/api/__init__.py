@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from rpc.api.server.check import implementation_problems as implementation_problems
     from rpc.api.server.router import ApiRouter as ApiRouter
     from rpc.api.server.target import CallInfo as CallInfo
-    from rpc.api.server.target import Target as Target
+    from rpc.api.server.target import CallTarget as CallTarget
     from rpc.api.table import APIS as APIS
     from rpc.api.table import MONITORED as MONITORED
     from rpc.api.table import SERVICES as SERVICES
@@ -84,7 +84,7 @@ else:
             "convert.names": ["NAME_FIELDS", "python_name"],
             "memory": ["MemoryChannel"],
             "own": ["MAX_REQUEST", "SERIES", "Raw"],
-            "server.target": ["CallInfo", "Target"],
+            "server.target": ["CallInfo", "CallTarget"],
             "convert.values": ["fill_fields", "fill_value", "read_struct", "read_value"],
             "table": ["APIS", "MONITORED", "SERVICES", "add_api"],
             "convert.encode": ["field_filler", "message_fill"],

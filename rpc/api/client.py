@@ -26,7 +26,7 @@ from rpc.api.convert.encode import field_filler
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Hint, signature_of
 from rpc.api.methods import Method, methods_of
-from rpc.api.table import APIS, SERVICES, Entry
+from rpc.api.table import APIS, SERVICES, ApiEntry
 from rpc.status import to_machine_error
 from schema import API, ErrorKind, MachineError
 from schema.decoding import did_you_mean
@@ -255,7 +255,7 @@ def _leaf(error: BaseException) -> BaseException:
     return error
 
 
-def _entry(api: API | str) -> Entry:
+def _entry(api: API | str) -> ApiEntry:
     entry = APIS.get(api) if isinstance(api, API) else SERVICES.get(api)
     if entry is None and isinstance(api, str) and api.count(":") == 2:
         entry = APIS.get(API.parse(api))
@@ -269,5 +269,5 @@ def _entry(api: API | str) -> Entry:
 
 
 @cache
-def _methods(entry: Entry) -> Mapping[str, Method]:
+def _methods(entry: ApiEntry) -> Mapping[str, Method]:
     return methods_of(entry)

@@ -12,7 +12,7 @@ from rpc.api import messages
 from rpc.api.convert.encode import message_type
 from rpc.api.convert.hints import Hint, fields_of
 from rpc.api.convert.names import NAME_FIELDS, python_name
-from rpc.api.table import MONITORED, STREAMED, Entry, Streamed
+from rpc.api.table import MONITORED, STREAMED, ApiEntry, Streamed
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -60,7 +60,7 @@ class Method:
         return slots is not None and slots.keys() == {fields[0].name}
 
 
-def methods_of(entry: Entry) -> Mapping[str, Method]:
+def methods_of(entry: ApiEntry) -> Mapping[str, Method]:
     """Return the RPCs of a service by Python method name; loads its messages.
 
     Client-streaming RPCs that are not in `table.STREAMED` are omitted.

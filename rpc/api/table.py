@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ApiEntry:
     """Protobuf service: full name, module of its messages (see `messages.load`), and API of a resource service.
 
     A service of a module's own API has a descriptor instead of a module; one of `rpc.api.cloud_v1` has neither.
@@ -43,13 +43,13 @@ class Streamed:
     struct: str = ""
 
 
-def _entry(kind: str, subtype: str, stub: str, file: str = "") -> Entry:
+def _entry(kind: str, subtype: str, stub: str, file: str = "") -> ApiEntry:
     folder = subtype.replace("_", "")
     module = f"{kind}.{folder}.v1.{file or folder}_pb2"
-    return Entry(f"viam.{kind}.{folder}.v1.{stub}Service", module, API("rdk", kind, subtype))
+    return ApiEntry(f"viam.{kind}.{folder}.v1.{stub}Service", module, API("rdk", kind, subtype))
 
 
-_APIS: Final[dict[API, Entry]] = {
+_APIS: Final[dict[API, ApiEntry]] = {
     entry.api: entry
     for entry in (
         _entry("component", "arm", "Arm"),
@@ -87,32 +87,32 @@ _APIS: Final[dict[API, Entry]] = {
     if entry.api is not None
 }
 
-APIS: Final[Mapping[API, Entry]] = MappingProxyType(_APIS)
+APIS: Final[Mapping[API, ApiEntry]] = MappingProxyType(_APIS)
 """All published resource APIs, and those added with `add_api`."""
 
-_SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.values()} | {
+_SERVICES: Final[dict[str, ApiEntry]] = {entry.service: entry for entry in APIS.values()} | {
     entry.service: entry
     for entry in (
-        Entry("viam.robot.v1.RobotService", "robot.v1.robot_pb2"),
-        Entry("proto.rpc.v1.AuthService", "proto.rpc.v1.auth_pb2"),
-        Entry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
-        Entry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
-        Entry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
-        Entry("viam.app.v1.AppService", "app.v1.app_pb2"),
-        Entry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
-        Entry("viam.app.agent.v1.AgentDeviceService", "app.agent.v1.agent_pb2"),
-        Entry("viam.app.data.v1.DataService", "app.data.v1.data_pb2"),
-        Entry("viam.app.dataset.v1.DatasetService", "app.dataset.v1.dataset_pb2"),
-        Entry("viam.app.datasync.v1.DataSyncService", "app.datasync.v1.data_sync_pb2"),
-        Entry("viam.app.mltraining.v1.MLTrainingService", "app.mltraining.v1.ml_training_pb2"),
-        Entry("viam.app.packages.v1.PackageService", "app.packages.v1.packages_pb2"),
-        Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
-        Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
-        *(Entry(service, "") for service in cloud_v1.SERVICES),
+        ApiEntry("viam.robot.v1.RobotService", "robot.v1.robot_pb2"),
+        ApiEntry("proto.rpc.v1.AuthService", "proto.rpc.v1.auth_pb2"),
+        ApiEntry("proto.rpc.v1.ExternalAuthService", "proto.rpc.v1.auth_pb2"),
+        ApiEntry("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
+        ApiEntry("proto.stream.v1.StreamService", "stream.v1.stream_pb2"),
+        ApiEntry("viam.app.v1.AppService", "app.v1.app_pb2"),
+        ApiEntry("viam.app.v1.RobotService", "app.v1.robot_pb2"),
+        ApiEntry("viam.app.agent.v1.AgentDeviceService", "app.agent.v1.agent_pb2"),
+        ApiEntry("viam.app.data.v1.DataService", "app.data.v1.data_pb2"),
+        ApiEntry("viam.app.dataset.v1.DatasetService", "app.dataset.v1.dataset_pb2"),
+        ApiEntry("viam.app.datasync.v1.DataSyncService", "app.datasync.v1.data_sync_pb2"),
+        ApiEntry("viam.app.mltraining.v1.MLTrainingService", "app.mltraining.v1.ml_training_pb2"),
+        ApiEntry("viam.app.packages.v1.PackageService", "app.packages.v1.packages_pb2"),
+        ApiEntry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
+        ApiEntry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
+        *(ApiEntry(service, "") for service in cloud_v1.SERVICES),
     )
 }
 
-SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(_SERVICES)
+SERVICES: Final[Mapping[str, ApiEntry]] = MappingProxyType(_SERVICES)
 """All services by full name: those of APIS, the published machine-wide ones, and those of `rpc.api.cloud_v1`."""
 
 MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
@@ -142,7 +142,7 @@ def add_api(api: API, service: ServiceDescriptor) -> None:
 
     Raises MachineError (EXISTS) if the API or the service is already registered with another one.
     """
-    entry = Entry(service.full_name, "", api, service)
+    entry = ApiEntry(service.full_name, "", api, service)
     for registered in (_APIS.get(api), _SERVICES.get(entry.service)):
         if registered is not None and registered != entry:
             raise MachineError(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpc.client.channel import Channel as Channel
     from rpc.client.credentials import ApiKey as ApiKey
     from rpc.client.response import Response as Response
-    from rpc.client.target import Target as Target
+    from rpc.client.target import DialTarget as DialTarget
     from rpc.client.web import StreamingWebChannel as StreamingWebChannel
     from rpc.client.web import WebChannel as WebChannel
     from rpc.client.websocket import NotOpened as NotOpened
@@ -37,7 +37,7 @@ else:
         __name__,
         {
             "response": ["Response"],
-            "target": ["Target"],
+            "target": ["DialTarget"],
             "web": ["StreamingWebChannel", "WebChannel"],
             "websocket": ["NotOpened", "Stream", "byte_stream", "open_websocket"],
             "blocking": ["PlainHttp", "run_blocking"],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.client.target import Target
+from rpc.client.target import DialTarget
 
 if TYPE_CHECKING:
     import ssl
@@ -53,7 +53,7 @@ class PlainHttp:
     or is lost, RESOURCE_EXHAUSTED for an answer of more than MAX_ANSWER. See `rpc.client.web.StreamingHttpClient`.
     """
 
-    def __init__(self, target: Target, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, target: DialTarget, tls: ssl.SSLContext | None) -> None:
         self.connected = False  # whether the connection has ever been open
         self._target = target
         self._tls = tls

@@ -16,7 +16,7 @@ from grpclib.metadata import USER_AGENT, Deadline
 
 from rpc import metadata as codec
 from rpc.client.call import ClientCall, time_limit
-from rpc.client.target import Target
+from rpc.client.target import DialTarget
 from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
@@ -58,7 +58,7 @@ class Channel:
         connect: Callable[[], Awaitable[trio.abc.Stream]] | None = None,
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
-        self.target = Target.parse(target)
+        self.target = DialTarget.parse(target)
         if self.target.tls and tls is None:
             tls = ssl.create_default_context()
             tls.set_alpn_protocols(["h2"])

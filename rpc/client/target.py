@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DialTarget:
     """Address of a server: host and port, or the path of a Unix socket."""
 
     host: str
@@ -16,7 +16,7 @@ class Target:
     tls: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Target:
+    def parse(cls, text: str) -> DialTarget:
         """Parse `host:port`, `[v6]:port`, `unix:/path` or `http[s]://host[:port]`; ValueError for anything else."""
         if text.startswith("unix:"):
             path = text[5:]

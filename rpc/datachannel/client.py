@@ -16,10 +16,10 @@ from rpc.carrier import Caller, Headers, MutableHeaders
 from rpc.client.call import ClientCall, time_limit
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly
-from rpc.datachannel.connection import ChannelPeer, Connection, Stream
+from rpc.datachannel.connection import CarrierConnection, ChannelPeer, Stream
 from rpc.errors import PROTOCOL_ERROR, REFUSED_STREAM, StreamFault
 from rpc.limits import Limits
-from rpc.peers.port import MAX_MESSAGE, Channel
+from rpc.peers.port import MAX_MESSAGE, PeerChannel
 from rpc.statistics import Statistics
 
 _HEAD: Final = ((":status", "200"), ("content-type", "application/grpc"))
@@ -32,7 +32,7 @@ class CallChannel:
     channel is open; its end ends them with UNAVAILABLE. They have no credentials, because signalling has used them.
     """
 
-    def __init__(self, channel: Channel, *, limits: Limits | None = None) -> None:
+    def __init__(self, channel: PeerChannel, *, limits: Limits | None = None) -> None:
         self.statistics = Statistics()
         self._connection = ClientChannel(channel, limits or Limits(), self.statistics)
         self._manager = trio.open_nursery()
@@ -84,10 +84,10 @@ class CallChannel:
         return self._connection
 
 
-class ClientChannel(Connection):
+class ClientChannel(CarrierConnection):
     """Client of the calls of one channel, a `rpc.carrier.CallConnection`."""
 
-    def __init__(self, channel: Channel, limits: Limits, statistics: Statistics) -> None:
+    def __init__(self, channel: PeerChannel, limits: Limits, statistics: Statistics) -> None:
         super().__init__(channel, limits, statistics, ChannelPeer())
         self.ended = trio.Event()
         self._last_sid = 0

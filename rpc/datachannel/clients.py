@@ -23,7 +23,7 @@ from rpc.carrier import Identity, Peer
 from rpc.datachannel.server import serve_channel
 from rpc.peers.dial import DATA, NEGOTIATION, RECOVERY, until_lost
 from rpc.peers.engines import open_engine
-from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions, PeerState
+from rpc.peers.port import Description, Engine, IceCandidate, PeerChannel, PeerConnection, PeerOptions, PeerState
 from rpc.peers.signals import (
     candidate_fields,
     candidate_of,
@@ -44,7 +44,7 @@ END_LIMIT: Final = 5.0  # seconds for signalling to take the last answer
 
 _log = structlog.get_logger("cloud.webrtc")
 
-Media = Callable[[PeerConnection, Channel], AbstractAsyncContextManager[Any]]
+Media = Callable[[PeerConnection, PeerChannel], AbstractAsyncContextManager[Any]]
 """Opens what `Peer.media` refers to, for a connection and its channel for renegotiation."""
 
 
@@ -78,8 +78,8 @@ class _Client:
     """Connection of a client and its channels."""
 
     peer: PeerConnection
-    data: Channel
-    negotiation: Channel
+    data: PeerChannel
+    negotiation: PeerChannel
     caller: Identity | None
     door: Door
 
@@ -246,7 +246,7 @@ async def _end(stream: Any, last: Any) -> None:
             pass
 
 
-async def _opened(channel: Channel) -> bool:
+async def _opened(channel: PeerChannel) -> bool:
     """Wait until a channel is open, and return True; False if it has ended before."""
     try:
         await channel.wait_open()
@@ -255,7 +255,7 @@ async def _opened(channel: Channel) -> bool:
     return True
 
 
-async def _all_candidates(peer: PeerConnection) -> list[Candidate]:
+async def _all_candidates(peer: PeerConnection) -> list[IceCandidate]:
     """Return all local candidates; those of the first CONNECT_LIMIT / 4 seconds, if a server does not answer."""
     candidates = []
     with trio.move_on_after(CONNECT_LIMIT / 4):

@@ -15,7 +15,7 @@ from rpc.datachannel.envelope import CHUNK
 from rpc.errors import CANCEL, ENHANCE_YOUR_CALM, ConnectionFault, StreamFault
 from rpc.inbox import PREFIX, Budget
 from rpc.limits import Limits
-from rpc.peers.port import HIGH_WATER, Channel
+from rpc.peers.port import HIGH_WATER, PeerChannel
 from rpc.statistics import Statistics
 from support import Bucket
 
@@ -40,7 +40,7 @@ class Stream:
 
     assembly: Assembly  # set before the first packet arrives
 
-    def __init__(self, connection: Connection, sid: int) -> None:
+    def __init__(self, connection: CarrierConnection, sid: int) -> None:
         self.connection = connection
         self.sid = sid
         self.done = False  # nothing more is sent or delivered
@@ -96,10 +96,10 @@ class Stream:
         )
 
 
-class Connection:
+class CarrierConnection:
     """Calls on one channel. `run` ends when the channel does; it closes the channel."""
 
-    def __init__(self, channel: Channel, limits: Limits, statistics: Statistics, peer: Peer) -> None:
+    def __init__(self, channel: PeerChannel, limits: Limits, statistics: Statistics, peer: Peer) -> None:
         self.channel = channel
         self.limits = limits
         self.statistics = statistics

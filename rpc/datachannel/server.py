@@ -13,15 +13,17 @@ from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, Identity, Peer
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly
-from rpc.datachannel.connection import ChannelPeer, Connection, Stream
+from rpc.datachannel.connection import CarrierConnection, ChannelPeer, Stream
 from rpc.errors import CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, STREAM_CLOSED, ConnectionFault, StreamFault
 from rpc.inbox import Budget
-from rpc.peers.port import Channel
+from rpc.peers.port import PeerChannel
 from rpc.turns import Flow
 from support import Bucket
 
 
-async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, identity: Identity | None = None) -> None:
+async def serve_channel(
+    channel: PeerChannel, core: ServerCore, *, peer: Peer, identity: Identity | None = None
+) -> None:
     """Serve the calls of one data channel until it ends, then close it. Waits until the channel is open.
 
     `peer` is the other end of the peer connection; its certificate is ignored, and it is never treated as local. Its
@@ -45,10 +47,10 @@ async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, ident
         core.leave(server)
 
 
-class ServerChannel(Connection):
+class ServerChannel(CarrierConnection):
     """Server of the calls of one channel."""
 
-    def __init__(self, channel: Channel, core: ServerCore, peer: Peer, identity: Identity | None) -> None:
+    def __init__(self, channel: PeerChannel, core: ServerCore, peer: Peer, identity: Identity | None) -> None:
         super().__init__(channel, core.limits, core.statistics, peer)
         self.core = core
         self.identity = identity

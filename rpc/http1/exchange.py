@@ -10,7 +10,7 @@ from rpc.carrier import Headers, Peer
 from rpc.http.head import Head
 
 
-class Connection(Protocol):
+class ExchangeConnection(Protocol):
     """Part of `rpc.http1.connection.Http1Connection` that an exchange uses."""
 
     scheme: str
@@ -48,7 +48,7 @@ class Connection(Protocol):
 class PageExchange:
     """A request over HTTP/1.1, and its response. `send_body` waits while more than `high_water` bytes are unwritten."""
 
-    def __init__(self, connection: Connection, head: Head, *, high_water: int) -> None:
+    def __init__(self, connection: ExchangeConnection, head: Head, *, high_water: int) -> None:
         self.http_version = head.version
         self.method = head.method
         self.scheme = connection.scheme

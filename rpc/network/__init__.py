@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rpc.network.listeners import open_unix_listener as open_unix_listener
     from rpc.network.listeners import parse_address as parse_address
     from rpc.network.network_interfaces import Address as Address
-    from rpc.network.network_interfaces import Changes as Changes
     from rpc.network.network_interfaces import Interface as Interface
+    from rpc.network.network_interfaces import InterfaceChanges as InterfaceChanges
     from rpc.network.network_interfaces import interfaces as interfaces
     from rpc.network.network_interfaces import outward as outward
     from rpc.network.network_interfaces import watch_changes as watch_changes
@@ -46,7 +46,14 @@ else:
         {
             "descriptors": ["connections", "raise_descriptors"],
             "listeners": ["names_of", "only_loopback", "open_listeners", "open_unix_listener", "parse_address"],
-            "network_interfaces": ["Address", "Changes", "Interface", "interfaces", "outward", "watch_changes"],
+            "network_interfaces": [
+                "Address",
+                "Interface",
+                "InterfaceChanges",
+                "interfaces",
+                "outward",
+                "watch_changes",
+            ],
             "tls": [
                 "ALPN",
                 "MACHINE_AUTHORITY",

@@ -75,7 +75,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DnsRecord:
     """Resource record; `flush` (cache-flush) tells receivers to discard other records of the same name and type."""
 
     name: Name
@@ -84,7 +84,7 @@ class Record:
     ttl: int  # seconds; 0 announces removal
     flush: bool = False
 
-    def same(self, other: Record) -> bool:
+    def same(self, other: DnsRecord) -> bool:
         """Return True if both records are equal except for `ttl` and `flush`."""
         return key(self.name) == key(other.name) and self.type == other.type and _folded(self) == _folded(other)
 
@@ -94,9 +94,9 @@ class Message:
     """Query or response."""
 
     questions: tuple[Question, ...] = ()
-    answers: tuple[Record, ...] = ()
-    authorities: tuple[Record, ...] = ()
-    additionals: tuple[Record, ...] = ()
+    answers: tuple[DnsRecord, ...] = ()
+    authorities: tuple[DnsRecord, ...] = ()
+    additionals: tuple[DnsRecord, ...] = ()
     response: bool = False
     truncated: bool = False  # more known answers follow
     id: int = 0
@@ -107,7 +107,7 @@ def key(name: Name) -> Name:
     return tuple("".join(c.lower() if c.isascii() else c for c in label) for label in name)
 
 
-def _folded(record: Record) -> Data:
+def _folded(record: DnsRecord) -> Data:
     data = record.data
     if isinstance(data, Service):
         return Service(data.port, key(data.target), data.priority, data.weight)
@@ -153,14 +153,14 @@ class _Writer:
             self.data += label
         self.data.append(0)
 
-    def record(self, record: Record) -> None:
+    def record(self, record: DnsRecord) -> None:
         self.name(record.name)
         self.data += _RECORD.pack(record.type, INTERNET | (_TOP if record.flush else 0), record.ttl, 0)
         begin = len(self.data)
         self._put(record)
         struct.pack_into(">H", self.data, begin - 2, len(self.data) - begin)
 
-    def _put(self, record: Record) -> None:
+    def _put(self, record: DnsRecord) -> None:
         data = record.data
         match data:
             case IPv4Address() | IPv6Address():
@@ -222,7 +222,7 @@ class _Reader:
         kind, cls = self._unpack(_QUESTION)
         return Question(name, kind, bool(cls & _TOP)) if cls & ~_TOP in (INTERNET, ANY) else None
 
-    def record(self) -> Record | None:
+    def record(self) -> DnsRecord | None:
         name = self._name()
         kind, cls, ttl, length = self._unpack(_RECORD)
         end = self._at + length
@@ -230,7 +230,7 @@ class _Reader:
             raise MdnsError("a record ends after the message")
         data = self._read(kind, end)
         self._at = end
-        return Record(name, kind, data, ttl, bool(cls & _TOP)) if cls & ~_TOP == INTERNET else None
+        return DnsRecord(name, kind, data, ttl, bool(cls & _TOP)) if cls & ~_TOP == INTERNET else None
 
     def _read(self, kind: int, end: int) -> Data:
         raw = self._data[self._at : end]

@@ -80,7 +80,7 @@ async def watch_changes(ring: Callable[[], object]) -> None:
     Returns at once if the kernel does not support notifications.
     """
     try:
-        changes = Changes()
+        changes = InterfaceChanges()
     except OSError:
         return
     try:
@@ -152,7 +152,7 @@ def _attributes(payload: bytes, at: int) -> Iterator[tuple[int, bytes]]:
         at += length + 3 & ~3
 
 
-class Changes:
+class InterfaceChanges:
     """Subscription to changes of interfaces and addresses; close it with `close`. OSError if the kernel refuses."""
 
     def __init__(self) -> None:

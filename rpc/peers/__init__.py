@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rpc.peers.media.negotiation import Negotiator as Negotiator
     from rpc.peers.port import SOUND_CHANNELS as SOUND_CHANNELS
     from rpc.peers.port import SOUND_RATES as SOUND_RATES
-    from rpc.peers.port import Channel as Channel
     from rpc.peers.port import IceServer as IceServer
+    from rpc.peers.port import PeerChannel as PeerChannel
     from rpc.peers.port import PeerConnection as PeerConnection
     from rpc.peers.port import PeerOptions as PeerOptions
     from rpc.peers.port import Sound as Sound
@@ -44,8 +44,8 @@ else:
             "port": [
                 "SOUND_CHANNELS",
                 "SOUND_RATES",
-                "Channel",
                 "IceServer",
+                "PeerChannel",
                 "PeerConnection",
                 "PeerOptions",
                 "Sound",

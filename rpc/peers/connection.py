@@ -8,7 +8,7 @@ import trio
 
 from rpc.peers.channel import MessageChannel
 from rpc.peers.intake import Intake
-from rpc.peers.port import Candidate, PeerState
+from rpc.peers.port import IceCandidate, PeerState
 from schema import ErrorKind, MachineError
 
 
@@ -31,7 +31,7 @@ class ConnectionBase:
         self._channels: list[MessageChannel] = []
         self._state = PeerState.NEW
         self._waiters: set[_Waiter] = set()
-        self._local: deque[Candidate] = deque()
+        self._local: deque[IceCandidate] = deque()
         self._all_gathered = False
         self._gathering = trio.lowlevel.ParkingLot()
 
@@ -56,7 +56,7 @@ class ConnectionBase:
                 return waiter.reached
         raise trio.BrokenResourceError("the peer connection is closed")
 
-    async def next_candidate(self) -> Candidate | None:
+    async def next_candidate(self) -> IceCandidate | None:
         """Return the next local candidate, or None after the last one. At most one task at a time may wait."""
         await trio.lowlevel.checkpoint()
         while not self._local:
@@ -80,7 +80,7 @@ class ConnectionBase:
             for channel in self._channels:
                 channel.ended()
 
-    def gathered(self, candidate: Candidate | None) -> None:
+    def gathered(self, candidate: IceCandidate | None) -> None:
         """Add a local candidate; None ends them."""
         if candidate is None:
             self._all_gathered = True

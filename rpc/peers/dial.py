@@ -13,7 +13,7 @@ from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api import messages
-from rpc.peers.port import Candidate, Channel, Engine, IceServer, PeerConnection, PeerOptions, PeerState
+from rpc.peers.port import Engine, IceCandidate, IceServer, PeerChannel, PeerConnection, PeerOptions, PeerState
 from rpc.peers.signals import candidate_fields, candidate_of, decode_description, encode_description, servers_of
 from rpc.status import to_machine_error
 from schema import ErrorKind, MachineError
@@ -35,11 +35,11 @@ class Dialled:
     """A connection to a machine. `data` carries calls, see `rpc.datachannel.client`."""
 
     peer: PeerConnection
-    data: Channel
-    negotiation: Channel
+    data: PeerChannel
+    negotiation: PeerChannel
     servers: tuple[IceServer, ...]  # that the cloud offers
-    local: list[Candidate] = field(default_factory=list)  # candidates that were sent
-    remote: list[Candidate] = field(default_factory=list)  # candidates that were received
+    local: list[IceCandidate] = field(default_factory=list)  # candidates that were sent
+    remote: list[IceCandidate] = field(default_factory=list)  # candidates that were received
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from rpc.peers.port import Candidate, Description
+from rpc.peers.port import Description, IceCandidate
 from schema import ErrorKind, MachineError
 
 MAX_SDP: Final = 65_536  # bytes in UTF-8; Chromium's offer with audio and video has 7 KiB
@@ -53,7 +53,7 @@ class Intake:
         kept = [line for line in lines if not line.startswith("a=candidate:") or self._is_usable(line[2:])]
         return replace(description, sdp="".join(f"{line}\r\n" for line in kept))
 
-    def candidate(self, candidate: Candidate) -> Candidate | None:
+    def candidate(self, candidate: IceCandidate) -> IceCandidate | None:
         """Return the candidate, or None if it has a host name, which is ignored. Raises MachineError.
 
         A name is never looked up: a peer could make this computer resolve any name. Clients that hide their addresses

@@ -46,7 +46,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class IceCandidate:
     """ICE candidate as it is signalled; an empty `text` ends the candidates."""
 
     text: str
@@ -190,7 +190,7 @@ class SoundTrack(Protocol):
         ...
 
 
-class Channel(Protocol):
+class PeerChannel(Protocol):
     """Data channel, reliable and ordered. It closes with its connection; one task may call `receive` at a time."""
 
     @property
@@ -251,7 +251,7 @@ class PeerConnection(Protocol):
         """
         ...
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
         ...
 
@@ -278,14 +278,14 @@ class PeerConnection(Protocol):
         """Apply the description of the other end. Raises MachineError (INVALID) if it cannot be used."""
         ...
 
-    async def add_candidate(self, candidate: Candidate) -> None:
+    async def add_candidate(self, candidate: IceCandidate) -> None:
         """Add a candidate of the other end. A candidate with a host name is ignored.
 
         Raises MachineError: INVALID if it cannot be used, EXHAUSTED if there are too many.
         """
         ...
 
-    async def next_candidate(self) -> Candidate | None:
+    async def next_candidate(self) -> IceCandidate | None:
         """Return the next local candidate, or None after the last one. At most one task at a time may wait.
 
         An engine may put candidates into its description and return None at once.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rpc.peers.port import Candidate, Description, IceServer
+from rpc.peers.port import Description, IceCandidate, IceServer
 from schema import ErrorKind, MachineError
 
 
@@ -36,7 +36,7 @@ def decode_description(message: bytes | str) -> Description:
     return Description(fields.type, fields.sdp)
 
 
-def with_candidates(description: Description, candidates: Iterable[Candidate]) -> Description:
+def with_candidates(description: Description, candidates: Iterable[IceCandidate]) -> Description:
     """Return a description that contains these candidates and their end, for a client that takes no single ones."""
     head, *media = description.sdp.split("\r\nm=")
     for candidate in candidates:
@@ -47,9 +47,9 @@ def with_candidates(description: Description, candidates: Iterable[Candidate]) -
     return Description(description.kind, "\r\nm=".join([head, *sections]) + "\r\n")
 
 
-def candidate_of(message: Any) -> Candidate:
+def candidate_of(message: Any) -> IceCandidate:
     """Return an ICECandidate message as a candidate. The Python SDK sends empty names for none."""
-    return Candidate(
+    return IceCandidate(
         message.candidate,
         message.sdp_mid or None,
         message.sdpm_line_index if message.HasField("sdpm_line_index") else None,
@@ -57,7 +57,7 @@ def candidate_of(message: Any) -> Candidate:
     )
 
 
-def candidate_fields(candidate: Candidate) -> dict[str, Any]:
+def candidate_fields(candidate: IceCandidate) -> dict[str, Any]:
     """Return the fields of an ICECandidate message."""
     fields = {
         "candidate": candidate.text,

@@ -18,10 +18,10 @@ from rpc.peers.media.wrtc_tracks import WrtcSound, WrtcVideo
 from rpc.peers.port import (
     MAX_SOUNDS,
     MAX_TRACKS,
-    Candidate,
-    Channel,
     Description,
+    IceCandidate,
     PathReport,
+    PeerChannel,
     PeerOptions,
     PeerState,
     Sound,
@@ -93,7 +93,7 @@ class WrtcPeer(ConnectionBase):
         self._videos = Senders[VideoFrame](lambda: WrtcVideo(connection, self._call), MAX_TRACKS, "videos")
         self._sounds = Senders[Sound](lambda: WrtcSound(connection, self._call), MAX_SOUNDS, "sounds")
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
         self._check_open()
         link = _Link(
@@ -147,7 +147,7 @@ class WrtcPeer(ConnectionBase):
         self._videos.negotiated()
         self._sounds.negotiated()
 
-    async def add_candidate(self, candidate: Candidate) -> None:
+    async def add_candidate(self, candidate: IceCandidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""
         checked = self._intake.candidate(candidate)
         if checked is None:
@@ -277,8 +277,8 @@ def _configuration(options: PeerOptions) -> Any:
     return configuration
 
 
-def _local_candidate(fields: dict[str, Any]) -> Candidate:
-    return Candidate(fields["candidate"], fields["sdp_mid"], fields["sdp_m_line_index"], fields["username_fragment"])
+def _local_candidate(fields: dict[str, Any]) -> IceCandidate:
+    return IceCandidate(fields["candidate"], fields["sdp_mid"], fields["sdp_m_line_index"], fields["username_fragment"])
 
 
 def path_report(statistics: list[dict[str, Any]]) -> PathReport:

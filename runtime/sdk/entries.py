@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from engine import Attributes, Resource
-from runtime.sdk.offers import Offers
+from runtime.sdk.offers import OfferedDrivers
 from schema import DEFAULT_NAMESPACE, ConfigError, ConfigErrors, decode_attributes, whole_numbers
-from schema.decoding import Report
+from schema.decoding import DecodingReport
 from schema.document import RESOURCE_TYPES, ResourceEntry, decode_resource
 
 _SECTIONS: Final = {kind: section for section, kind in RESOURCE_TYPES.items()}
@@ -23,7 +23,7 @@ def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
     level = (config.get("log_configuration") or {}).get("level")
     if level:
         raw["log_configuration"] = {"level": level}
-    report = Report()
+    report = DecodingReport()
     section: Any = _SECTIONS.get(api.split(":")[1] if api.count(":") == 2 else "", "components")
     entry = decode_resource(raw, section, "", report)
     if entry is None:
@@ -31,7 +31,9 @@ def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
     return entry
 
 
-def read_attributes(entry: ResourceEntry, offers: Offers) -> tuple[type[Resource], Attributes, tuple[ConfigError, ...]]:
+def read_attributes(
+    entry: ResourceEntry, offers: OfferedDrivers
+) -> tuple[type[Resource], Attributes, tuple[ConfigError, ...]]:
     """Return the driver's class, its attributes, and warnings for unknown keys; raises ConfigError."""
     cls = offers.find(entry.api, entry.model)
     attributes, warnings = decode_attributes(cls.Config, entry.attributes, path="attributes")

@@ -12,7 +12,7 @@ import msgspec
 
 from rpc.api import APIS
 from schema import API, ConfigError, Model
-from schema.decoding import Report, conform, did_you_mean, join, parse_json
+from schema.decoding import DecodingReport, conform, did_you_mean, join, parse_json
 from schema.document import Section
 
 FILE: Final = "meta.json"
@@ -83,9 +83,9 @@ class Meta(Section, frozen=True, kw_only=True):
         return self.module_id.partition(":")[2]
 
 
-def parse_meta(data: bytes) -> tuple[Meta | None, Report]:
+def parse_meta(data: bytes) -> tuple[Meta | None, DecodingReport]:
     """Return the content of a meta.json (None if it has mistakes), and a report of all mistakes and warnings."""
-    report = Report()
+    report = DecodingReport()
     try:
         raw = parse_json(data)
     except ConfigError as error:
@@ -112,7 +112,7 @@ _MISSING: Final = {
 }
 
 
-def _check(meta: Meta, report: Report) -> None:
+def _check(meta: Meta, report: DecodingReport) -> None:
     if not _ID.match(meta.module_id):
         remedy = "write namespace:name, of letters, digits, '-' and '_'"
         report.problem("module_id", f"{meta.module_id!r} is not a valid id", value=meta.module_id, remedy=remedy)

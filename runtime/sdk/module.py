@@ -19,7 +19,7 @@ from rpc.api import ApiRouter, CallInfo
 from rpc.server import serve
 from runtime.sdk.api import own_bases
 from runtime.sdk.logs import MachineSink
-from runtime.sdk.offers import Offers
+from runtime.sdk.offers import OfferedDrivers
 from runtime.sdk.parent import NODE as PARENT
 from runtime.sdk.parent import Dial, Parent, dial
 from runtime.sdk.resources import Resources
@@ -31,7 +31,7 @@ STOP_LIMIT: Final = 8.0  # seconds for the whole shutdown; machines wait 10 s be
 DRAIN_LIMIT: Final = 5.0  # seconds for closing the port
 
 
-class Module:
+class RunningModule:
     """A running module; call `run` with listeners, or use `router` directly without any.
 
     `configured` is called with all entries whenever they change.
@@ -39,7 +39,7 @@ class Module:
 
     def __init__(
         self,
-        offers: Offers,
+        offers: OfferedDrivers,
         name: str,
         sink: MachineSink,
         *,

@@ -12,7 +12,7 @@ from runtime.sdk.api import own_bases
 from schema import API, ConfigError, ErrorKind, MachineError, Model
 
 
-class Offers:
+class OfferedDrivers:
     """The drivers of a module by API and model.
 
     Raises MachineError (INVALID) if there are none, or for a class that is not a driver, has no model, has no known

@@ -18,9 +18,9 @@ from hal.sim import World
 from nursery_graph import Overdue
 from rpc.network import open_listeners, open_unix_listener
 from runtime.sdk.logs import MachineSink
-from runtime.sdk.module import Module
-from runtime.sdk.offers import Offers
-from runtime.sdk.start import Start, parse_start
+from runtime.sdk.module import RunningModule
+from runtime.sdk.offers import OfferedDrivers
+from runtime.sdk.start import ModuleStart, parse_start
 from schema import MachineError
 from schema.document import LogRule, MachineDocument, ResourceEntry
 from telemetry.logs import ConsoleSink, Logs, configure_logs
@@ -47,7 +47,7 @@ def run_module(*drivers: type[Resource]) -> None:
 def main(drivers: Sequence[type[Resource]], arguments: Sequence[str]) -> int:
     """Run a module like `run_module`, and return the exit code."""
     try:
-        offers = Offers(drivers)
+        offers = OfferedDrivers(drivers)
         if list(arguments) == [MODELS]:
             import json
 
@@ -66,7 +66,7 @@ def main(drivers: Sequence[type[Resource]], arguments: Sequence[str]) -> int:
         logs.close()
 
 
-async def _run(offers: Offers, start: Start, sink: MachineSink, logs: Logs) -> int:
+async def _run(offers: OfferedDrivers, start: ModuleStart, sink: MachineSink, logs: Logs) -> int:
     def configured(entries: Sequence[ResourceEntry]) -> None:
         logs.apply(levels(start.level, entries))
 
@@ -76,7 +76,7 @@ async def _run(offers: Offers, start: Start, sink: MachineSink, logs: Logs) -> i
         log.warning("unknown arguments are ignored", arguments=list(start.ignored))
     world = World()
     hardware = open_hardware(start.hardware, world)
-    module = Module(
+    module = RunningModule(
         offers, start.name, sink, world=world, hardware=hardware, configured=configured, on_overdue=_overdue
     )
     listeners = await open_listeners(start.address) if start.tcp else [await open_unix_listener(Path(start.address))]
@@ -91,7 +91,7 @@ async def _run(offers: Offers, start: Start, sink: MachineSink, logs: Logs) -> i
     return EXIT_OK
 
 
-async def _stop_on_signals(module: Module, *, task_status: trio.TaskStatus[None]) -> None:
+async def _stop_on_signals(module: RunningModule, *, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         async for number in signals:

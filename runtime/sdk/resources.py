@@ -16,7 +16,7 @@ from hal import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Restart, State
 from runtime.sdk.entries import read_attributes
-from runtime.sdk.offers import Offers
+from runtime.sdk.offers import OfferedDrivers
 from runtime.sdk.parent import NODE as PARENT
 from runtime.sdk.parent import Parent, parent_host
 from schema import ConfigError, ErrorKind, MachineError, ResourceName
@@ -52,7 +52,7 @@ class Resources:
     def __init__(
         self,
         graph: Graph,
-        offers: Offers,
+        offers: OfferedDrivers,
         parent: Parent,
         *,
         world: World,

@@ -18,7 +18,7 @@ _YES: Final = frozenset({"true", "yes", "1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ModuleStart:
     """Settings with which a module was started."""
 
     address: str  # path of the Unix socket to listen on, or host:port
@@ -29,7 +29,7 @@ class Start:
     ignored: tuple[str, ...] = ()  # unknown arguments
 
 
-def parse_start(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
+def parse_start(arguments: Sequence[str], environment: Mapping[str, str]) -> ModuleStart:
     """Parse `ADDRESS [--log-level=LEVEL] [--tcp-mode]`; unknown arguments, of newer servers, are kept in `ignored`.
 
     Raises MachineError (INVALID) without an address, ConfigError for an unknown level.
@@ -59,7 +59,9 @@ def parse_start(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
         )
     name = environment.get(NAME_VARIABLE) or "module"
     hardware = environment.get(HARDWARE_VARIABLE) or "linux"
-    return Start(addresses[0], name, tcp or _is_port(addresses[0]), level.strip().lower(), hardware, tuple(ignored))
+    return ModuleStart(
+        addresses[0], name, tcp or _is_port(addresses[0]), level.strip().lower(), hardware, tuple(ignored)
+    )
 
 
 def _is_port(address: str) -> bool:

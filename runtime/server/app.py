@@ -19,14 +19,14 @@ from hal.sim import World
 from models import BUILTIN
 from nursery_graph import Graph, Overdue, State
 from runtime.server.activity import Activity, TransitionLog
-from runtime.server.configuration import Configuration, Source
+from runtime.server.configuration import Configuration, DocumentSource
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema import MachineError
 from support import held_signal, version
 from telemetry.logs import ConsoleSink, FileSink, Logs, Sink, configure_logs, log_event
 from telemetry.metrics import loop_passes
-from uplink import FileSource, Reading, decode_text
+from uplink import FileReading, FileSource, decode_text
 
 if TYPE_CHECKING:
     from runtime.parts.cloud.link import CloudLink
@@ -78,7 +78,7 @@ def _cannot_start(reasons: Iterable[str]) -> int:
     return EXIT_FAILED
 
 
-def _reason(reading: Reading) -> str:
+def _reason(reading: FileReading) -> str:
     return reading.problem.reason if reading.problem is not None else "cannot be read"
 
 
@@ -100,7 +100,7 @@ async def _serve(
         bench=Bench(world, hardware),
         cloud=link,
     )
-    source: Source = origin if isinstance(origin, FileSource) else origin.source
+    source: DocumentSource = origin if isinstance(origin, FileSource) else origin.source
     if link is not None:
         machine.configured.fetched = lambda: link.source.fetched
         link.attach(

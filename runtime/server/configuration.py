@@ -30,7 +30,7 @@ from schema import ConfigError, MachineError, fill_placeholders, masked
 from schema.document import Decoded, MachineDocument, decode_document
 from support import version
 from telemetry.logs import REVEALED, Logs, log_event
-from uplink import Reading, decode_text
+from uplink import FileReading, decode_text
 
 if TYPE_CHECKING:
     from runtime.parts.packages.part import Packages
@@ -39,14 +39,14 @@ NODE: Final = f"{INTERNAL}configuration"
 LOGS: Final = f"{INTERNAL}logs"
 
 
-class Source(Protocol):
+class DocumentSource(Protocol):
     """A source of documents, such as FileSource."""
 
-    def readings(self) -> AbstractAsyncContextManager[AsyncIterator[Reading]]:
+    def readings(self) -> AbstractAsyncContextManager[AsyncIterator[FileReading]]:
         """Return an iterator that yields the current text, and then each changed text."""
         ...
 
-    async def used(self, reading: Reading) -> None:
+    async def used(self, reading: FileReading) -> None:
         """Record that a reading was accepted, so that it can be cached for a start without the source. Never raises."""
         ...
 
@@ -55,7 +55,7 @@ class Configuration:
     """Applies the newest usable document to the graph of `machine`."""
 
     def __init__(
-        self, machine: Machine, serving: Serving, logs: Logs, source: Source, environment: Mapping[str, str]
+        self, machine: Machine, serving: Serving, logs: Logs, source: DocumentSource, environment: Mapping[str, str]
     ) -> None:
         self.machine = machine
         self._serving = serving

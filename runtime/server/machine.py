@@ -21,7 +21,7 @@ from runtime.parts.tunnel.tunnels import Tunnels
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
-from runtime.server.report import Report
+from runtime.server.report import StatusReport
 from telemetry.logs import LogRing, log_event
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Machine:
         self.instance = str(uuid.uuid4())  # identifies this process to machines that have it as a remote
         self.sample = Sampler(graph, self.roster, self.traffic, self.pids).sample
         self.history = History()
-        self.status = Report(
+        self.status = StatusReport(
             graph, self.roster, self.traffic, self.lifecycle, self.configured, self.endpoint, self.parts, self.reason
         ).status
 

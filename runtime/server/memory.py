@@ -25,32 +25,32 @@ from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.document import MachineDocument
 from telemetry.logs import LogRing, Logs
-from uplink import Reading
+from uplink import FileReading
 
 
 class MemorySource:
     """A source whose document is set by `write`; slow readers receive only the newest."""
 
     def __init__(self, data: bytes = b"{}") -> None:
-        self._reading = Reading(data)
+        self._reading = FileReading(data)
         self._changed = trio.Event()
         self.accepted: bytes | None = None  # the last accepted document
 
     def write(self, data: bytes) -> None:
         """Replace the document."""
-        self._reading = Reading(data)
+        self._reading = FileReading(data)
         self._changed.set()
 
     @asynccontextmanager
-    async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
+    async def readings(self) -> AsyncIterator[AsyncIterator[FileReading]]:
         """Return an iterator of the current and all later documents."""
         yield self._iterate()
 
-    async def used(self, reading: Reading) -> None:
+    async def used(self, reading: FileReading) -> None:
         """Store the accepted document in `accepted`."""
         self.accepted = reading.data
 
-    async def _iterate(self) -> AsyncIterator[Reading]:
+    async def _iterate(self) -> AsyncIterator[FileReading]:
         while True:
             self._changed = trio.Event()
             yield self._reading

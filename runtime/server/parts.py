@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PartKind:
     """A kind of part: whether a machine needs it, and the path of its class."""
 
     needed: Callable[[MachineDocument, Options], bool]
@@ -34,29 +34,33 @@ def _captures(document: MachineDocument, options: Options) -> bool:
     )
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "jobs": Kind(lambda document, options: bool(document.jobs), "runtime.parts.jobs.nodes:Jobs"),
-    "ftdc": Kind(lambda document, options: options.ftdc, "runtime.parts.ftdc.recorder:Recorder"),
-    "telemetry": Kind(
+KINDS: Final[Mapping[str, PartKind]] = {
+    "jobs": PartKind(lambda document, options: bool(document.jobs), "runtime.parts.jobs.nodes:Jobs"),
+    "ftdc": PartKind(lambda document, options: options.ftdc, "runtime.parts.ftdc.recorder:Recorder"),
+    "telemetry": PartKind(
         lambda document, options: options.output_telemetry or document.tracing.enabled,
         "runtime.parts.metrics.output:Telemetry",
     ),
-    "network-check": Kind(
+    "network-check": PartKind(
         lambda document, options: document.cloud is not None, "runtime.parts.netcheck.background:NetworkChecks"
     ),
-    "video": Kind(lambda document, options: options.webrtc and engine_installed(), "runtime.parts.video.part:Video"),
-    "webrtc": Kind(lambda document, options: options.webrtc and engine_installed(), "runtime.parts.webrtc.part:WebRtc"),
-    "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
-    "packages": Kind(
+    "video": PartKind(
+        lambda document, options: options.webrtc and engine_installed(), "runtime.parts.video.part:Video"
+    ),
+    "webrtc": PartKind(
+        lambda document, options: options.webrtc and engine_installed(), "runtime.parts.webrtc.part:WebRtc"
+    ),
+    "cloud": PartKind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
+    "packages": PartKind(
         lambda document, options: (
             bool(document.packages) or any(module.type == "registry" for module in document.modules)
         ),
         "runtime.parts.packages.part:Packages",
     ),
-    "modules": Kind(lambda document, options: bool(document.modules), "runtime.parts.modules.manager:Modules"),
-    "remotes": Kind(lambda document, options: bool(document.remotes), "runtime.parts.remotes.manager:Remotes"),
-    "mdns": Kind(lambda document, options: options.mdns, "runtime.parts.mdns.part:Mdns"),
-    "capture": Kind(_captures, "runtime.parts.data.part:Captures"),
+    "modules": PartKind(lambda document, options: bool(document.modules), "runtime.parts.modules.manager:Modules"),
+    "remotes": PartKind(lambda document, options: bool(document.remotes), "runtime.parts.remotes.manager:Remotes"),
+    "mdns": PartKind(lambda document, options: options.mdns, "runtime.parts.mdns.part:Mdns"),
+    "capture": PartKind(_captures, "runtime.parts.data.part:Captures"),
 }
 """In the order of construction: a part may use those before it (`PartContext.parts`)."""
 

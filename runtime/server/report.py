@@ -32,7 +32,7 @@ _MODULE_STATES: Final = {
 }
 
 
-class Start:
+class MachineStart:
     """The start of the machine, by the clock as it is set now. It stays the same until the clock is set."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StatusReport:
     """Computes the status; `explain` returns why a node is in its state."""
 
     graph: Graph
@@ -61,7 +61,7 @@ class Report:
     endpoint: Endpoint
     parts: Parts
     explain: Explain
-    start: Start = field(default_factory=Start)
+    start: MachineStart = field(default_factory=MachineStart)
 
     def status(self) -> MachineStatus:
         """Return the status; it is consistent, because nothing is awaited while it is computed."""

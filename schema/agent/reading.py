@@ -31,7 +31,7 @@ from schema.agent.records import (
 from schema.agent.rules import MINUTE, TimeUnit, extra_of, fields_of
 from schema.decoding.conversion import conform
 from schema.decoding.depth import check_depth
-from schema.decoding.report import Report, did_you_mean, join, shown
+from schema.decoding.report import DecodingReport, did_you_mean, join, shown
 from schema.durations import format_duration, parse_duration
 from schema.errors import ConfigError
 from schema.versions import VersionForm, version_form
@@ -60,7 +60,7 @@ def read_settings(
     device to install programs from `http://` URLs, which no document can give. A problem has a path that begins with
     `defaults` or `agent`, the value (masked if it is secret) and a remedy. No document raises.
     """
-    report = Report()
+    report = DecodingReport()
     layers = [
         _Reader(report, allow_http).read(root, document)
         for root, document in (("defaults", defaults), ("agent", cloud))
@@ -75,13 +75,13 @@ def read_settings(
     return Settings(**sections, additional_networks=networks), tuple(report.problems)
 
 
-def check_settings(section: object) -> Iterator[Report]:
+def check_settings(section: object) -> Iterator[DecodingReport]:
     """Check the key `agent` of a configuration before a device has it; the last yield has the whole report.
 
     Yields after each piece, so that the caller can do other work in between. The problems are those of `read_settings`,
     except that an `http://` URL is a warning: only the device knows whether it allows it. No document raises.
     """
-    report = Report()
+    report = DecodingReport()
     reader = _Reader(report, None)
     networks = section.get(NETWORKS) if isinstance(section, Mapping) else None
     pieces: list[object] = [section]
@@ -111,7 +111,7 @@ _Layer = Mapping[str, dict[str, _Item]]  # by section, then by name of the field
 class _Reader:
     """Reader of one document. Each method reports what is invalid and returns the rest."""
 
-    report: Report
+    report: DecodingReport
     allow_http: bool | None  # None: not known, so that http:// is a warning
 
     def read(self, root: str, document: object) -> _Layer:
@@ -171,7 +171,7 @@ class _Reader:
         return items
 
     def field(self, cls: type[SettingsSection], field: Field, value: object, path: str) -> _Item | None:
-        attempt = Report()
+        attempt = DecodingReport()
         time = extra_of(field).get("time")
         if time is not None:
             result: Any = _seconds(value, time, path, attempt)
@@ -205,7 +205,7 @@ class _Reader:
         return None if problems else _Item(result, path)
 
 
-def _seconds(value: object, unit: TimeUnit, path: str, report: Report) -> float | None:
+def _seconds(value: object, unit: TimeUnit, path: str, report: DecodingReport) -> float | None:
     """Return the seconds of a number of `unit`, or of a text with units."""
     seconds = math.nan
     try:
@@ -225,7 +225,7 @@ def _seconds(value: object, unit: TimeUnit, path: str, report: Report) -> float 
     return seconds
 
 
-def _correct_reboot(fields: dict[str, Any], layers: Sequence[_Layer], report: Report) -> None:
+def _correct_reboot(fields: dict[str, Any], layers: Sequence[_Layer], report: DecodingReport) -> None:
     """Replace a reboot timer that is too short for the other timers, which may be from another layer."""
     if NetworkConfiguration(**fields).reboots_in_time():
         return

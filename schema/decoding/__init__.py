@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schema.decoding.regex import Pattern as Pattern
     from schema.decoding.regex import PatternError as PatternError
     from schema.decoding.regex import StepLimit as StepLimit
-    from schema.decoding.report import Report as Report
+    from schema.decoding.report import DecodingReport as DecodingReport
     from schema.decoding.report import detached as detached
     from schema.decoding.report import did_you_mean as did_you_mean
     from schema.decoding.report import join as join
@@ -42,7 +42,7 @@ else:
         __name__,
         {
             "regex": ["MAX_STEPS", "MAX_TEXT", "Effort", "Pattern", "PatternError", "StepLimit"],
-            "report": ["Report", "detached", "did_you_mean", "join", "nearest", "shown"],
+            "report": ["DecodingReport", "detached", "did_you_mean", "join", "nearest", "shown"],
             "conversion": ["conform", "wrong_type"],
             "depth": ["DEPTH_REMEDY", "MAX_DEPTH", "TOO_DEEP", "check_depth", "nested_too_deeply"],
             "syntax": ["JSONSyntaxError", "parse_json"],

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from schema.decoding.report import Report, did_you_mean, join, shown
+from schema.decoding.report import DecodingReport, did_you_mean, join, shown
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ConfigErrors
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _NANOSECONDS_MEANT = 1_000_000  # a smaller number without unit is probably not meant as nanoseconds
 
 
-def conform(cls: type[T], raw: Any, path: str, report: Report) -> T | None:
+def conform(cls: type[T], raw: Any, path: str, report: DecodingReport) -> T | None:
     """Convert `raw` to an instance of `cls`; None if at least one problem was reported."""
     before = len(report.problems)
     value: T = _walk(_type_info(cls), raw, path, report)
@@ -50,7 +50,7 @@ def field_names(cls: type[Any]) -> tuple[str, ...]:
     return tuple(field.encode_name for field in info.fields)
 
 
-def _walk(info: inspect.Type, value: Any, path: str, report: Report) -> Any:
+def _walk(info: inspect.Type, value: Any, path: str, report: DecodingReport) -> Any:
     if isinstance(info, inspect.Metadata):
         if (info.extra or {}).get("duration"):
             value = _duration(value, path, report)
@@ -80,7 +80,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def wrong_type(value: Any, expected: str, path: str, report: Report, remedy: str = "") -> None:
+def wrong_type(value: Any, expected: str, path: str, report: DecodingReport, remedy: str = "") -> None:
     """Report that `value` is not of the type described by `expected`."""
     if value is None:
         report.problem(
@@ -97,7 +97,7 @@ def wrong_type(value: Any, expected: str, path: str, report: Report, remedy: str
     )
 
 
-def _struct(info: Any, value: Any, path: str, report: Report) -> Any:
+def _struct(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, Mapping):
         wrong_type(value, "an object", path, report)
         return None
@@ -118,7 +118,7 @@ def _struct(info: Any, value: Any, path: str, report: Report) -> Any:
     return None if len(report.problems) > before else _build(info.cls, arguments, path, report)
 
 
-def _build(cls: Any, arguments: dict[str, Any], path: str, report: Report) -> Any:
+def _build(cls: Any, arguments: dict[str, Any], path: str, report: DecodingReport) -> Any:
     # No local variable may hold an error: its traceback refers to this frame, and such a cycle would keep the whole
     # document until the next garbage collection.
     try:
@@ -132,21 +132,21 @@ def _build(cls: Any, arguments: dict[str, Any], path: str, report: Report) -> An
     return None
 
 
-def _report_all(problems: Iterable[ConfigError], path: str, report: Report) -> None:
+def _report_all(problems: Iterable[ConfigError], path: str, report: DecodingReport) -> None:
     """Report the problems of a record below its path."""
     for problem in problems:
         where = join(path, problem.path) if problem.path else path
         report.problem(where, problem.reason, value=problem.value, remedy=problem.remedy)
 
 
-def _dict(info: Any, value: Any, path: str, report: Report) -> Any:
+def _dict(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, Mapping):
         wrong_type(value, "an object", path, report)
         return None
     return {key: _walk(info.value_type, item, join(path, key), report) for key, item in value.items()}
 
 
-def _list(info: Any, value: Any, path: str, report: Report) -> Any:
+def _list(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, (list, tuple)):
         wrong_type(value, "a list", path, report)
         return None
@@ -155,7 +155,7 @@ def _list(info: Any, value: Any, path: str, report: Report) -> Any:
     return _COLLECTIONS[type(info)](items)
 
 
-def _tuple(info: Any, value: Any, path: str, report: Report) -> Any:
+def _tuple(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, (list, tuple)) or len(value) != len(info.item_types):
         wrong_type(value, f"a list of {len(info.item_types)}", path, report)
         return None
@@ -163,7 +163,7 @@ def _tuple(info: Any, value: Any, path: str, report: Report) -> Any:
     return tuple(_walk(kind, item, join(path, index), report) for index, (kind, item) in pairs)
 
 
-def _number(info: Any, value: Any, path: str, report: Report) -> Any:
+def _number(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     whole = isinstance(info, inspect.IntType)
     expected = "a whole number" if whole else "a number"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -221,7 +221,7 @@ def _bounds_text(info: Any) -> str:
     return " ".join(f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}" for word, bound in bounds)
 
 
-def _string(info: Any, value: Any, path: str, report: Report) -> Any:
+def _string(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, str):
         numeric = isinstance(value, (int, float, bool))
         wrong_type(value, "a string", path, report, f'write "{shown(value, path)}"' if numeric else "")
@@ -232,7 +232,7 @@ def _string(info: Any, value: Any, path: str, report: Report) -> Any:
     return value
 
 
-def _length(info: Any, value: Any, path: str, report: Report) -> None:
+def _length(info: Any, value: Any, path: str, report: DecodingReport) -> None:
     if info.min_length is not None and len(value) < info.min_length:
         reason = "is empty" if not value else f"has {len(value)} characters or items"
         report.problem(path, f"{shown(value, path)} {reason}", value=value, remedy=f"use at least {info.min_length}")
@@ -242,7 +242,7 @@ def _length(info: Any, value: Any, path: str, report: Report) -> None:
         )
 
 
-def _bool(info: Any, value: Any, path: str, report: Report) -> Any:
+def _bool(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if isinstance(value, bool):
         return value
     quoted = isinstance(value, str) and value.lower() in {"true", "false"}
@@ -250,12 +250,12 @@ def _bool(info: Any, value: Any, path: str, report: Report) -> Any:
     return None
 
 
-def _none(info: Any, value: Any, path: str, report: Report) -> Any:
+def _none(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if value is not None:
         wrong_type(value, "null", path, report)
 
 
-def _choice(info: Any, value: Any, path: str, report: Report) -> Any:
+def _choice(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     choices = [member.value for member in info.cls] if isinstance(info, inspect.EnumType) else list(info.values)
     if value not in choices or isinstance(value, bool) is not any(value is choice for choice in (True, False)):
         words = [str(choice) for choice in choices]
@@ -266,7 +266,7 @@ def _choice(info: Any, value: Any, path: str, report: Report) -> Any:
     return info.cls(value) if isinstance(info, inspect.EnumType) else value
 
 
-def _leaf(info: Any, value: Any, path: str, report: Report) -> Any:
+def _leaf(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     try:
         return msgspec.convert(value, _LEAVES[type(info)])
     except msgspec.ValidationError as error:
@@ -274,7 +274,7 @@ def _leaf(info: Any, value: Any, path: str, report: Report) -> Any:
         return None
 
 
-def _duration(value: Any, path: str, report: Report) -> float | None:
+def _duration(value: Any, path: str, report: DecodingReport) -> float | None:
     if isinstance(value, str):
         try:
             return parse_duration(value)
@@ -296,7 +296,7 @@ def _duration(value: Any, path: str, report: Report) -> float | None:
     return value / 1e9
 
 
-def _union(info: inspect.UnionType, value: Any, path: str, report: Report) -> Any:
+def _union(info: inspect.UnionType, value: Any, path: str, report: DecodingReport) -> Any:
     members = [member for member in info.types if not isinstance(member, inspect.NoneType)]
     if value is None and len(members) < len(info.types):
         return None
@@ -304,7 +304,7 @@ def _union(info: inspect.UnionType, value: Any, path: str, report: Report) -> An
         return _walk(members[0], value, path, report)
     attempts = []
     for member in members:
-        attempt = Report()
+        attempt = DecodingReport()
         result = _walk(member, value, path, attempt)
         if not attempt.problems:
             report.warnings.extend(attempt.warnings)
@@ -358,7 +358,7 @@ _LEAVES: Mapping[type, type] = {
     inspect.DecimalType: decimal.Decimal,
 }
 
-_WALKERS: Mapping[type, Callable[[Any, Any, str, Report], Any]] = {
+_WALKERS: Mapping[type, Callable[[Any, Any, str, DecodingReport], Any]] = {
     inspect.StructType: _struct,
     inspect.DataclassType: _struct,
     inspect.DictType: _dict,

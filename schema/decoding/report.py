@@ -60,7 +60,7 @@ def detached(error: ConfigError) -> ConfigError:
     return error.with_traceback(None)
 
 
-class Report:
+class DecodingReport:
     """Collector of problems and warnings found while decoding a document. Secret values are never stored."""
 
     def __init__(self) -> None:

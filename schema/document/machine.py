@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 from schema.decoding.conversion import conform, wrong_type
-from schema.decoding.report import Report, detached, join
+from schema.decoding.report import DecodingReport, detached, join
 from schema.decoding.syntax import parse_json, repeated_keys
 from schema.document.auth import Auth
 from schema.document.cloud import Cloud
@@ -182,7 +182,7 @@ def decode_document(data: bytes) -> Decoded:
 
 def decode_document_value(raw: Any) -> Decoded:
     """Decode a machine document from a parsed JSON value. See `decode_document`."""
-    report = Report()
+    report = DecodingReport()
     if not isinstance(raw, Mapping):
         wrong_type(raw, "an object", "", report)
         return Decoded(None, tuple(report.problems))
@@ -218,7 +218,9 @@ def decode_document_value(raw: Any) -> Decoded:
     return Decoded(document if usable else None, tuple(report.problems), tuple(report.warnings), document)
 
 
-def _section(section: Section, items: Iterable[Any], report: Report, broken: list[BrokenEntry]) -> tuple[Any, ...]:
+def _section(
+    section: Section, items: Iterable[Any], report: DecodingReport, broken: list[BrokenEntry]
+) -> tuple[Any, ...]:
     entries: dict[str, Any] = {}
     for index, item in enumerate(items):
         path = join(section, index)
@@ -234,7 +236,7 @@ def _section(section: Section, items: Iterable[Any], report: Report, broken: lis
     return tuple(entry for _, entry in entries.values())
 
 
-def _entry(section: Section, item: Any, path: str, report: Report) -> Any:
+def _entry(section: Section, item: Any, path: str, report: DecodingReport) -> Any:
     if section in RESOURCE_TYPES:
         return decode_resource(item, cast(ResourceSection, section), path, report)
     return conform(_ENTRIES[section], item, path, report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schema.decoding.report import Report
+from schema.decoding.report import DecodingReport
 from schema.document.section import Section
 from schema.durations import Duration
 from schema.errors import ConfigError, ConfigErrors
@@ -60,11 +60,11 @@ class Remote(Section, frozen=True, kw_only=True):
         check_name(self.name, path="name")
         if not self.address:
             raise ConfigError("address", "is empty", remedy="write the remote machine's host name")
-        report = Report()
+        report = DecodingReport()
         if self.frame is not None and decode_frame(self.frame, "frame", report) is None:
             raise ConfigErrors(report.problems)
 
     @property
     def place(self) -> Frame | None:
         """Decoded `frame`: the pose of the remote's world frame in this machine's."""
-        return None if self.frame is None else decode_frame(self.frame, "frame", Report())
+        return None if self.frame is None else decode_frame(self.frame, "frame", DecodingReport())

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from schema.decoding.conversion import conform, wrong_type
-from schema.decoding.report import Report, detached, join, shown
+from schema.decoding.report import DecodingReport, detached, join, shown
 from schema.document.log import LogConfiguration
 from schema.document.section import Section
 from schema.errors import ConfigError
@@ -97,7 +97,7 @@ class _ApiObject(msgspec.Struct):
     type: str = ""
 
 
-def decode_resource(raw: Any, section: ResourceSection, path: str, report: Report) -> ResourceEntry | None:
+def decode_resource(raw: Any, section: ResourceSection, path: str, report: DecodingReport) -> ResourceEntry | None:
     """Decode one entry; None if it has errors, all of which are reported."""
     if not isinstance(raw, Mapping):
         wrong_type(raw, "an object", path, report)
@@ -123,17 +123,17 @@ def readable_name(raw: Any, section: ResourceSection) -> ResourceName | None:
     """Return the full name of an entry that may have other errors; None if the name or API is invalid."""
     if not isinstance(raw, Mapping):
         return None
-    ignored = Report()
+    ignored = DecodingReport()
     api = _api(raw, section, "", ignored)
     name = _name(raw, section, "", ignored)
     return None if api is None or name is None else ResourceName(api, name)
 
 
-def _member(raw: Mapping[str, Any], key: str, kind: Any, path: str, report: Report) -> Any:
+def _member(raw: Mapping[str, Any], key: str, kind: Any, path: str, report: DecodingReport) -> Any:
     return None if raw.get(key) is None else conform(kind, raw[key], join(path, key), report)
 
 
-def _name(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Report) -> str | None:
+def _name(raw: Mapping[str, Any], section: ResourceSection, path: str, report: DecodingReport) -> str | None:
     name = raw.get("name")
     if name is None or name == "":
         if section == "services":
@@ -146,7 +146,7 @@ def _name(raw: Mapping[str, Any], section: ResourceSection, path: str, report: R
     return _collect(functools.partial(check_name, name, path=join(path, "name")), report)
 
 
-def _collect(read: Callable[[], T], report: Report) -> T | None:
+def _collect(read: Callable[[], T], report: DecodingReport) -> T | None:
     try:
         return read()
     except ConfigError as error:
@@ -154,7 +154,7 @@ def _collect(read: Callable[[], T], report: Report) -> T | None:
         return None
 
 
-def _api(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Report) -> API | None:
+def _api(raw: Mapping[str, Any], section: ResourceSection, path: str, report: DecodingReport) -> API | None:
     kind = RESOURCE_TYPES[section]
     api_path = join(path, "api")
     value = raw.get("api")
@@ -179,7 +179,7 @@ def _api(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Re
     return api
 
 
-def _legacy_api(raw: Mapping[str, Any], kind: str, path: str, report: Report) -> API | None:
+def _legacy_api(raw: Mapping[str, Any], kind: str, path: str, report: DecodingReport) -> API | None:
     subtype, namespace = raw.get("type"), raw.get("namespace")
     if subtype is None or subtype == "":
         report.problem(path, "'api' is missing", remedy=f"add 'api', such as rdk:{kind}:generic")
@@ -192,7 +192,7 @@ def _legacy_api(raw: Mapping[str, Any], kind: str, path: str, report: Report) ->
     return _collect(functools.partial(API.parse, text, path=join(path, "type")), report)
 
 
-def _model(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Report) -> Model | None:
+def _model(raw: Mapping[str, Any], section: ResourceSection, path: str, report: DecodingReport) -> Model | None:
     model_path = join(path, "model")
     value = raw.get("model")
     if value is None or value == "":
@@ -211,7 +211,7 @@ def _model(raw: Mapping[str, Any], section: ResourceSection, path: str, report: 
     return _collect(functools.partial(Model.parse, value, path=model_path), report)
 
 
-def _depends_on(raw: Mapping[str, Any], own: str | None, path: str, report: Report) -> tuple[str, ...]:
+def _depends_on(raw: Mapping[str, Any], own: str | None, path: str, report: DecodingReport) -> tuple[str, ...]:
     list_path = join(path, "depends_on")
     names = _member(raw, "depends_on", tuple[str, ...], path, report) or ()
     for index, name in enumerate(names):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schema.decoding.conversion import wrong_type
-from schema.decoding.report import Report, did_you_mean, join, shown
+from schema.decoding.report import DecodingReport, did_you_mean, join, shown
 from schema.space.geometry import Capsule, Geometry, Orientation, Pose, RectangularPrism, Sphere, Vector3
 from schema.space.orientation import FORMS, to_orientation
 
@@ -44,7 +44,7 @@ def _pose(position: Vector3, rotation: Orientation) -> Pose:
     return Pose(position.x, position.y, position.z, rotation.o_x, rotation.o_y, rotation.o_z, rotation.theta)
 
 
-def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
+def decode_frame(raw: Any, path: str, report: DecodingReport) -> Frame | None:
     """Decode a `frame` object; None if a problem was reported."""
     if not isinstance(raw, Mapping):
         wrong_type(raw, "an object", path, report)
@@ -70,7 +70,7 @@ def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
     return frame if len(report.problems) == before else None
 
 
-def _text(raw: Mapping[str, Any], key: str, path: str, report: Report) -> str:
+def _text(raw: Mapping[str, Any], key: str, path: str, report: DecodingReport) -> str:
     value = raw.get(key)
     if value is None:
         return ""
@@ -80,7 +80,7 @@ def _text(raw: Mapping[str, Any], key: str, path: str, report: Report) -> str:
     return value
 
 
-def _numbers(raw: Any, keys: tuple[str, ...], path: str, report: Report) -> dict[str, float]:
+def _numbers(raw: Any, keys: tuple[str, ...], path: str, report: DecodingReport) -> dict[str, float]:
     """Return the numbers of `keys`, ignoring case; missing keys are zero."""
     result = dict.fromkeys(keys, 0.0)
     if raw is None:
@@ -98,11 +98,11 @@ def _numbers(raw: Any, keys: tuple[str, ...], path: str, report: Report) -> dict
     return result
 
 
-def _vector(raw: Any, path: str, report: Report) -> Vector3:
+def _vector(raw: Any, path: str, report: DecodingReport) -> Vector3:
     return Vector3(**_numbers(raw, ("x", "y", "z"), path, report))
 
 
-def _orientation(raw: Any, path: str, report: Report) -> Orientation:
+def _orientation(raw: Any, path: str, report: DecodingReport) -> Orientation:
     if raw is None:
         return Orientation()
     if not isinstance(raw, Mapping):
@@ -132,7 +132,7 @@ def _orientation(raw: Any, path: str, report: Report) -> Orientation:
         return Orientation()
 
 
-def _geometry(raw: Any, path: str, report: Report) -> Geometry | None:
+def _geometry(raw: Any, path: str, report: DecodingReport) -> Geometry | None:
     if raw is None:
         return None
     if not isinstance(raw, Mapping):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from support.foreign.stream import BadArchiveError as BadArchiveError
     from support.foreign.tar import Archive as Archive
     from support.foreign.tar import Bounds as Bounds
-    from support.foreign.tar import Kind as Kind
+    from support.foreign.tar import MemberKind as MemberKind
     from support.foreign.unpacking import NoSpaceError as NoSpaceError
     from support.foreign.unpacking import unpack as unpack
     from support.foreign.unpacking import unpack_into as unpack_into
@@ -44,7 +44,7 @@ else:
         {
             "removal": ["FOLDER", "enter_folder", "erase", "remove"],
             "stream": ["PIECE", "BadArchiveError"],
-            "tar": ["Archive", "Bounds", "Kind"],
+            "tar": ["Archive", "Bounds", "MemberKind"],
             "walking": ["MovedError", "flush_tree", "folder_entries", "walk"],
             "unpacking": ["NoSpaceError", "unpack", "unpack_into"],
             "apart": ["unpack_apart", "unpack_apart_blocking"],

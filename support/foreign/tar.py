@@ -23,7 +23,7 @@ _OCTAL: Final = re.compile(rb" *+([0-7]*+) *+")
 _DECIMAL: Final = re.compile(rb"[0-9]{1,19}")
 
 
-class Kind(Enum):
+class MemberKind(Enum):
     """What a member is. OTHER is never unpacked: a device, a pipe, or something unknown."""
 
     FILE = "file"
@@ -34,10 +34,10 @@ class Kind(Enum):
 
 
 _KINDS: Final = {
-    **dict.fromkeys((b"0", b"\0", b"7"), Kind.FILE),
-    b"5": Kind.FOLDER,
-    b"2": Kind.SYMLINK,
-    b"1": Kind.HARD_LINK,
+    **dict.fromkeys((b"0", b"\0", b"7"), MemberKind.FILE),
+    b"5": MemberKind.FOLDER,
+    b"2": MemberKind.SYMLINK,
+    b"1": MemberKind.HARD_LINK,
 }
 
 
@@ -56,11 +56,11 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A member. Its name is that in the archive: it may be absolute, or lead out."""
 
     name: bytes
-    kind: Kind
+    kind: MemberKind
     size: int = 0  # bytes; 0 unless it is a file
     executable: bool = False
     target: bytes = b""  # of a link
@@ -84,7 +84,7 @@ class Archive:
         self._left = self._padding = 0  # bytes of the content of the current member that were not read
         self._empty = True
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[ArchiveMember]:
         """Yield the members in their order. The end is checked, too: nothing but some zeros may follow."""
         count = size = 0
         while (member := self._next()) is not None:
@@ -123,7 +123,7 @@ class Archive:
             raise BadArchiveError("it is truncated")
         return content
 
-    def _next(self) -> Member | None:
+    def _next(self) -> ArchiveMember | None:
         extended: dict[bytes, bytes] = {}
         for _ in range(MAX_EXTENDED + 1):
             block = self._header()
@@ -157,7 +157,7 @@ class Archive:
         return block
 
 
-def _member(block: bytes, extended: dict[bytes, bytes]) -> Member:
+def _member(block: bytes, extended: dict[bytes, bytes]) -> ArchiveMember:
     name = block[:100].partition(b"\0")[0]
     if block[257:263] == b"ustar\0" and (prefix := block[345:500].partition(b"\0")[0]):
         name = prefix + b"/" + name
@@ -167,16 +167,20 @@ def _member(block: bytes, extended: dict[bytes, bytes]) -> Member:
         raise BadArchiveError("the name of a file contains a zero byte")
     if max(len(name), len(target)) > MAX_NAME:
         raise BadArchiveError(f"the name of a file has more than {MAX_NAME} bytes")
-    kind = _KINDS.get(block[156:157], Kind.OTHER)
-    if kind is Kind.FILE and name.endswith(b"/"):  # as the first tar wrote folders
-        kind = Kind.FOLDER
+    kind = _KINDS.get(block[156:157], MemberKind.OTHER)
+    if kind is MemberKind.FILE and name.endswith(b"/"):  # as the first tar wrote folders
+        kind = MemberKind.FOLDER
     size = _number(block[124:136])
     if b"size" in extended:
         if not _DECIMAL.fullmatch(extended[b"size"]):
             raise BadArchiveError("the size of a file is not a number")
         size = int(extended[b"size"])
-    return Member(
-        name, kind, size if kind is Kind.FILE else 0, executable=bool(_number(block[100:108]) & 0o100), target=target
+    return ArchiveMember(
+        name,
+        kind,
+        size if kind is MemberKind.FILE else 0,
+        executable=bool(_number(block[100:108]) & 0o100),
+        target=target,
     )
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from support.foreign.removal import FOLDER
 from support.foreign.stream import PIECE, BadArchiveError
-from support.foreign.tar import Archive, Bounds, Kind, Member
+from support.foreign.tar import Archive, ArchiveMember, Bounds, MemberKind
 
 MAX_FOLLOWED: Final = 40  # links in one path, as in the kernel; a longer chain leads nowhere
 MAX_STEPS: Final = 2_000_000  # names that are followed to check all links
@@ -50,20 +50,20 @@ def unpack_into(archive: Archive, folder: Path, bounds: Bounds) -> list[str]:
     links = []
     try:
         for member in archive:
-            if member.kind is Kind.FILE:
+            if member.kind is MemberKind.FILE:
                 place.write(member, archive)
                 files.append(os.fsdecode(member.name))
-            elif member.kind is Kind.FOLDER:
+            elif member.kind is MemberKind.FOLDER:
                 place.enter(place.path(member, member.name))
-            elif member.kind is Kind.OTHER or not bounds.links:
+            elif member.kind is MemberKind.OTHER or not bounds.links:
                 allowed = "a file nor a folder nor a link" if bounds.links else "a file nor a folder"
                 raise BadArchiveError(f"{member.shown} is neither {allowed}")
             else:
                 links.append(member)
         for member in links:
-            if member.kind is Kind.HARD_LINK:
+            if member.kind is MemberKind.HARD_LINK:
                 place.hard_link(member)
-        symbolic = [member for member in links if member.kind is Kind.SYMLINK]
+        symbolic = [member for member in links if member.kind is MemberKind.SYMLINK]
         for member in symbolic:
             place.symlink(member)
         for member in symbolic:
@@ -88,7 +88,7 @@ class _Place:
         for descriptor in self._open:
             os.close(descriptor)
 
-    def path(self, member: Member, name: bytes) -> list[bytes]:
+    def path(self, member: ArchiveMember, name: bytes) -> list[bytes]:
         """Return the parts of a path; BadArchiveError if it leads out, or has too many."""
         parts = [part for part in name.split(b"/") if part not in (b"", b".")]
         if name.startswith(b"/") or b".." in parts:
@@ -126,7 +126,7 @@ class _Place:
         if self._made > self._bounds.entries:
             raise BadArchiveError(f"it has more than {self._bounds.entries} folders")
 
-    def write(self, member: Member, archive: Archive) -> None:
+    def write(self, member: ArchiveMember, archive: Archive) -> None:
         folder, name = self._place_of(member)
         if self._bounds.reserve:
             disk = os.fstatvfs(folder)
@@ -149,7 +149,7 @@ class _Place:
                     view = view[file.write(view) or 0 :]
             os.fchmod(descriptor, 0o755 if member.executable else 0o644)
 
-    def hard_link(self, member: Member) -> None:
+    def hard_link(self, member: ArchiveMember) -> None:
         *parents, last = self.path(member, member.target) or [b"."]
         source = os.dup(self.enter(parents, make=False))
         try:
@@ -162,7 +162,7 @@ class _Place:
         finally:
             os.close(source)
 
-    def symlink(self, member: Member) -> None:
+    def symlink(self, member: ArchiveMember) -> None:
         folder, name = self._place_of(member)
         if not member.target or member.target.startswith(b"/"):
             raise BadArchiveError(f"{member.shown} is a link out of the folder")
@@ -171,13 +171,13 @@ class _Place:
         except OSError as error:
             raise _unusable(member.name, error) from None
 
-    def _place_of(self, member: Member) -> tuple[int, bytes]:
+    def _place_of(self, member: ArchiveMember) -> tuple[int, bytes]:
         parts = self.path(member, member.name)
         if not parts:
             raise BadArchiveError(f"{member.shown} is the folder itself")
         return self.enter(parts[:-1]), parts[-1]
 
-    def leads_out(self, member: Member) -> bool:
+    def leads_out(self, member: ArchiveMember) -> bool:
         """Return whether a link, with all links that it leads to, leaves the folder, now that everything is in place.
 
         A path that does not exist counts as leading out if it would, whatever its parts will be.

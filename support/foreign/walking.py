@@ -13,7 +13,7 @@ from support.foreign.removal import FOLDER
 OnError = Callable[[OSError], object]
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """An entry of a folder. Use the name only with `folder`, and only until the next entry is requested."""
 
     folder: int  # descriptor
@@ -26,7 +26,7 @@ class MovedError(OSError):
     """A folder was moved while it was walked: its parent is not the one that was left."""
 
 
-def folder_entries(root: Path) -> Iterator[Entry]:
+def folder_entries(root: Path) -> Iterator[FolderEntry]:
     """Yield everything below a folder, the content of a folder after the folder itself.
 
     Works at any depth, also below the longest possible path, with three open descriptors. Raises OSError if a folder
@@ -42,7 +42,7 @@ def folder_entries(root: Path) -> Iterator[Entry]:
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder:
                         inner.append(entry.name)
-                    yield Entry(folder, entry.name, is_folder, len(trail))
+                    yield FolderEntry(folder, entry.name, is_folder, len(trail))
             trail.append((_identity(folder), inner))
             while not trail[-1][1]:
                 trail.pop()

@@ -26,7 +26,7 @@ IGNORED_FIELDS: Final = frozenset({"grpc.time_ms", "grpc.start_time", "log_ts"})
 """Fields that are ignored when messages are compared."""
 
 
-class Verdict(Enum):
+class DedupeVerdict(Enum):
     """What to do with one message."""
 
     SHOW = "show"
@@ -51,20 +51,20 @@ class Deduplicator:
         self._suppressing: dict[Hashable, _Memory] = {}
         self._deadline = math.inf  # the earliest noisy_until of `_suppressing`
 
-    def step(self, key: Hashable, now: float) -> Verdict:
+    def step(self, key: Hashable, now: float) -> DedupeVerdict:
         """Decide about a message at `now` (monotonic seconds). Call `expire(now)` first and show what it returns."""
         memory = self._memories.setdefault(key, _Memory())
         self._memories.move_to_end(key)
         memory.shown = [time for time in memory.shown if time + WINDOW > now]
         if len(memory.shown) < THRESHOLD:
             memory.shown.append(now)
-            return Verdict.SHOW
+            return DedupeVerdict.SHOW
         memory.suppressed += 1
         if memory.suppressed > 1:
-            return Verdict.DROP
+            return DedupeVerdict.DROP
         self._suppressing[key] = memory
         self._deadline = min(self._deadline, memory.noisy_until())
-        return Verdict.NOTICE
+        return DedupeVerdict.NOTICE
 
     def expire(self, now: float) -> list[tuple[Hashable, int]]:
         """Return the keys that are no longer noisy, each once, with the number of suppressed messages."""

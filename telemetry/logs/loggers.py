@@ -24,7 +24,7 @@ from schema import ConfigError, Masker
 from schema.document import MachineDocument
 from support import ChangeSignal
 from telemetry.logs import logger_names
-from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
+from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, DedupeVerdict, Deduplicator
 from telemetry.logs.entry import DEBUG, Entry, fields_json, limited, plain
 from telemetry.logs.ring import LogRing
 from telemetry.logs.rules import Rules, rules_of_document
@@ -163,15 +163,15 @@ class Logs(logging.Handler):
         self._expire()
         key = _Key(record.name, record.levelno, message, _comparable(fields))
         verdict = self._judge(key)
-        if verdict is Verdict.NOTICE:
+        if verdict is DedupeVerdict.NOTICE:
             message = f"suppressing a message that was logged {THRESHOLD} times in {WINDOW:g} s: {message}"
             self._suppressing.announce()
-        if verdict is not Verdict.DROP:
+        if verdict is not DedupeVerdict.DROP:
             self._write(record.created, key, _caller(record), message, fields, trace)
 
-    def _judge(self, key: _Key) -> Verdict:
+    def _judge(self, key: _Key) -> DedupeVerdict:
         if self._deduplicator is None or key.level <= DEBUG or _never_suppressed(key.logger):
-            return Verdict.SHOW
+            return DedupeVerdict.SHOW
         return self._deduplicator.step(key, self._clock())
 
     def _expire(self) -> None:

@@ -14,7 +14,7 @@ from telemetry.logs.entry import ERROR, WARN, Entry
 from telemetry.logs.logger_names import LOGS
 from telemetry.logs.sinks import Notice
 from telemetry.outbox.queue import Batch, Gap, Outbox
-from telemetry.outbox.records import Record
+from telemetry.outbox.records import OutboxRecord
 
 SYNC_DELAY: Final = 1.0
 """Seconds until a message is synced to the disk: a power cut loses at most the messages of this period."""
@@ -153,18 +153,18 @@ def _valid_text(value: object) -> str:
 
 def _upload(batch: Batch) -> Upload:
     size = last = 0
-    items: list[Record | Gap] = []
+    items: list[OutboxRecord | Gap] = []
     for item in batch.items:
-        more = len(item.data) if isinstance(item, Record) else 0
+        more = len(item.data) if isinstance(item, OutboxRecord) else 0
         if items and size + more > MAX_UPLOAD:
             break
         items.append(item)
         size += more
-        last = item.number if isinstance(item, Record) else item.last
+        last = item.number if isinstance(item, OutboxRecord) else item.last
     return Upload(_entries(tuple(items)), last, size)
 
 
-def _entries(items: tuple[Record | Gap, ...]) -> tuple[Entry, ...]:
+def _entries(items: tuple[OutboxRecord | Gap, ...]) -> tuple[Entry, ...]:
     """Return the entries to upload. A gap gets the time of the next entry, so that repeated calls return the same."""
     entries: list[Entry] = []
     following = 0.0
@@ -181,7 +181,7 @@ def _gap(gap: Gap, moment: float) -> Entry:
     return Entry(0, moment, WARN, LOGS, "", f"{subject} lost before they could be uploaded", fields)
 
 
-def _entry(item: Record) -> Entry:
+def _entry(item: OutboxRecord) -> Entry:
     try:
         return msgspec.json.decode(item.data, type=Entry)
     except (msgspec.MsgspecError, UnicodeDecodeError):  # written by another version

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from support import RunBlocking
 from support.files import sync_file, sync_folder, try_lock_file
-from telemetry.outbox.records import Record, encode, scan
+from telemetry.outbox.records import OutboxRecord, encode, scan
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Bytes on disk beyond which the oldest segment is dropped; enough for some 40,000 typical log messages."""
@@ -51,7 +51,7 @@ class Gap(NamedTuple):
 class Batch(NamedTuple):
     """The next records in order. Acknowledge them with `last`, which is 0 for an empty batch."""
 
-    items: tuple[Record | Gap, ...]
+    items: tuple[OutboxRecord | Gap, ...]
     last: int
 
 
@@ -126,7 +126,7 @@ class Outbox:
         """
         number = self._next
         self._next += 1
-        encoded = encode(Record(number, data))
+        encoded = encode(OutboxRecord(number, data))
         newest = max(self._segments, default=0)
         if self._fd < 0 or self._segments[newest] + len(encoded) > self._segment_bytes:
             newest = self._begin_segment(number)
@@ -187,7 +187,7 @@ class Outbox:
     async def read(self, limit: int = 100) -> Batch:
         """Return at most `limit` records and gaps that were not acknowledged. Reading does not remove them."""
         durable = self.durable
-        items: list[Record | Gap] = []
+        items: list[OutboxRecord | Gap] = []
         expected = self.acknowledged + 1
         firsts = sorted(self._segments)
         for first, after in zip(firsts, [*firsts[1:], durable + 1], strict=False):

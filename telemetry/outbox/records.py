@@ -22,14 +22,14 @@ OVERHEAD: Final = len(MARK) + _HEAD.size + _CRC.size
 """Bytes of a record in addition to its data."""
 
 
-class Record(NamedTuple):
+class OutboxRecord(NamedTuple):
     """A record and its number."""
 
     number: int
     data: bytes
 
 
-def encode(record: Record) -> bytes:
+def encode(record: OutboxRecord) -> bytes:
     """Encode a record. ValueError if its data has more than MAX_DATA bytes."""
     if len(record.data) > MAX_DATA:
         raise ValueError(f"a record of {len(record.data)} bytes is too large: the limit is {MAX_DATA}")
@@ -37,7 +37,7 @@ def encode(record: Record) -> bytes:
     return b"".join((MARK, head, _CRC.pack(zlib.crc32(record.data, zlib.crc32(head))), record.data))
 
 
-def scan(data: bytes) -> Iterator[Record]:
+def scan(data: bytes) -> Iterator[OutboxRecord]:
     """Iterate over the undamaged records in the order of the file; their numbers are increasing."""
     offset, last = 0, -1
     while (offset := data.find(MARK, offset)) >= 0:
@@ -50,7 +50,7 @@ def scan(data: bytes) -> Iterator[Record]:
         yield record
 
 
-def _at(data: bytes, offset: int) -> Record | None:
+def _at(data: bytes, offset: int) -> OutboxRecord | None:
     start = offset + OVERHEAD
     if start > len(data):
         return None
@@ -60,4 +60,4 @@ def _at(data: bytes, offset: int) -> Record | None:
         return None
     (crc,) = _CRC.unpack_from(data, start - _CRC.size)
     body = data[start : start + length]
-    return Record(number, body) if zlib.crc32(body, zlib.crc32(head)) == crc else None
+    return OutboxRecord(number, body) if zlib.crc32(body, zlib.crc32(head)) == crc else None

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from ipaddress import IPv4Address
 
-from rpc.network.mdns import PTR, SRV, TXT, A, MdnsError, Message, Question, Record, Service, decode, encode
+from rpc.network.mdns import PTR, SRV, TXT, A, DnsRecord, MdnsError, Message, Question, Service, decode, encode
 
 _NAME = ("rover", "_rpc", "_tcp", "local")
 
 SEEDS = (
-    encode(Message((Question(_NAME[1:], PTR, unicast=True),), (Record(_NAME[1:], PTR, _NAME, 4500),))),
+    encode(Message((Question(_NAME[1:], PTR, unicast=True),), (DnsRecord(_NAME[1:], PTR, _NAME, 4500),))),
     encode(
         Message(
             answers=(
-                Record(_NAME, SRV, Service(8080, ("rover", "local")), 120, flush=True),
-                Record(_NAME, TXT, (b"grpc", b"a=b"), 4500),
-                Record(("rover", "local"), A, IPv4Address("10.0.0.1"), 120),
+                DnsRecord(_NAME, SRV, Service(8080, ("rover", "local")), 120, flush=True),
+                DnsRecord(_NAME, TXT, (b"grpc", b"a=b"), 4500),
+                DnsRecord(("rover", "local"), A, IPv4Address("10.0.0.1"), 120),
             ),
             response=True,
         )

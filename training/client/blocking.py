@@ -18,7 +18,7 @@ from training.client.http import BlockingHttp
 from training.client.job import PATIENCE, Job
 from training.client.records import Numbered, TrainingJob
 from training.jobs.events import Event
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 from training.jobs.report import Report
 from training.jobs.submission import ModelType
 
@@ -140,12 +140,12 @@ class BlockingTrainingClient:
         """Return a job; NOT_FOUND."""
         return run_blocking(self._client.get_training_job(id))
 
-    def list_training_jobs(self, org_id: str, training_status: State | None = None) -> list[TrainingJob]:
+    def list_training_jobs(self, org_id: str, training_status: JobState | None = None) -> list[TrainingJob]:
         """Return all jobs of an organization, newest first, or those in one state; reads page by page."""
         return run_blocking(self._client.list_training_jobs(org_id, training_status))
 
     def list_training_jobs_page(
-        self, org_id: str, training_status: State | None = None, before: int = 0, limit: int = 0
+        self, org_id: str, training_status: JobState | None = None, before: int = 0, limit: int = 0
     ) -> tuple[list[TrainingJob], int]:
         """Return a page of jobs, newest first, at most `limit` (200, also for 0), and the `before` of the next page."""
         return run_blocking(self._client.list_training_jobs_page(org_id, training_status, before, limit))

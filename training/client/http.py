@@ -19,7 +19,7 @@ import httpcore
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.client import Target
+from rpc.client import DialTarget
 from rpc.network import MACHINE_AUTHORITY, client_context
 from schema import ErrorKind, MachineError
 
@@ -61,7 +61,9 @@ class _Cloud:
     """The address of a cloud, and what both clients have in common."""
 
     def __init__(self, address: str, ca: Path | None) -> None:
-        self.target = Target.parse(address if "://" in address or address.startswith("unix:") else f"https://{address}")
+        self.target = DialTarget.parse(
+            address if "://" in address or address.startswith("unix:") else f"https://{address}"
+        )
         if ca is not None and not self.target.tls:
             raise ValueError(f"ca applies only to a cloud with TLS: {address!r} has none")
         self.options: dict[str, Any] = {

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final, TextIO, cast
 
 from schema import ErrorKind, MachineError
-from support.foreign import Archive, BadArchiveError, Bounds, Kind, unpack_into
+from support.foreign import Archive, BadArchiveError, Bounds, MemberKind, unpack_into
 from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations
 from training.client.records import EventsPage, Numbered, TrainingJob
 from training.jobs.events import Event, Log
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 from training.jobs.report import MAX_SIZE, Report, read_report
 
 PATIENCE: Final = 600.0  # seconds without an answer of the cloud, after which following a job fails
@@ -103,9 +103,9 @@ class Job:
         finally:
             if display is not None:
                 write_text(output, display.close())
-        if page.state is State.FAILED:
+        if page.state is JobState.FAILED:
             raise TrainingFailed(self.id, page.reason, lines)
-        if page.state is State.CANCELED:
+        if page.state is JobState.CANCELED:
             raise TrainingCanceled(self.id)
         return self
 
@@ -126,7 +126,7 @@ class Job:
     async def _archive(self) -> AsyncIterator[IO[bytes]]:
         """Provide the downloaded package of the model."""
         job = await self.get()
-        if job.state is not State.COMPLETED:
+        if job.state is not JobState.COMPLETED:
             raise MachineError(
                 f"the training job {self.id} is {job.state.value}, so it has no model",
                 kind=ErrorKind.PRECONDITION,
@@ -214,7 +214,7 @@ def _report_in(archive: IO[bytes]) -> Report | None:
     with _explained():
         content = Archive(cast(BinaryIO, archive), BOUNDS)
         for member in content:
-            if posixpath.normpath(member.name) == b"report.json" and member.kind is Kind.FILE:
+            if posixpath.normpath(member.name) == b"report.json" and member.kind is MemberKind.FILE:
                 return read_report(content.read(MAX_SIZE + 1))
     return None
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rpc.api import TRAINING, ApiClient
 from training.client.http import Http
 from training.client.records import EventsPage, TrainingJob, event_of, job_of
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 
 ML_TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 DATASETS: Final = "viam.app.dataset.v1.DatasetService"
@@ -36,7 +36,7 @@ class Operations:
         """Return a job; NOT_FOUND."""
         return job_of(await self.call(ML_TRAINING, "get_training_job", id=id))
 
-    async def list_training_jobs(self, org_id: str, training_status: State | None = None) -> list[TrainingJob]:
+    async def list_training_jobs(self, org_id: str, training_status: JobState | None = None) -> list[TrainingJob]:
         """Return all jobs of an organization, newest first, or those in one state; reads page by page."""
         jobs: list[TrainingJob] = []
         before = 0
@@ -47,7 +47,7 @@ class Operations:
                 return jobs
 
     async def list_training_jobs_page(
-        self, org_id: str, training_status: State | None = None, before: int = 0, limit: int = 0
+        self, org_id: str, training_status: JobState | None = None, before: int = 0, limit: int = 0
     ) -> tuple[list[TrainingJob], int]:
         """Return a page of jobs, newest first, at most `limit` (200, also for 0), and the `before` of the next page.
 
@@ -87,7 +87,7 @@ class Operations:
         reply = await self.call(TRAINING, "wait_for_events", id=id, after=after, wait=wait)
         last = reply["events"][-1]["number"] if reply["events"] else after
         events = [event for fields in reply["events"] if (event := event_of(fields)) is not None]
-        return EventsPage(events, last, State[reply["status"]], reply["reason"], reply["ended"])
+        return EventsPage(events, last, JobState[reply["status"]], reply["reason"], reply["ended"])
 
     # ---- datasets
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from training.jobs.events import Event, Log, Metric, Progress, Status
-from training.jobs.lifecycle import FINAL, State
+from training.jobs.lifecycle import FINAL, JobState
 from training.jobs.submission import ModelType
 
 
@@ -27,7 +27,7 @@ class TrainingJob:
     model_version: str
     model_type: ModelType
     tags: tuple[str, ...]
-    state: State
+    state: JobState
     error: str
     model: str
     created: datetime
@@ -64,7 +64,7 @@ def job_of(fields: Mapping[str, Any]) -> TrainingJob:
         model_version=fields["model_version"],
         model_type=ModelType[fields["model_type"]],
         tags=tuple(fields["tags"]),
-        state=State[fields["status"]],
+        state=JobState[fields["status"]],
         error=fields.get("error") or status.get("message", ""),
         model=fields["synced_model_id"],
         created=fields["created_on"],
@@ -82,7 +82,7 @@ def event_of(fields: Mapping[str, Any]) -> Numbered | None:
     event: Event
     match fields["kind"]:
         case "status":
-            event = Status(State[fields["status"]], fields["reason"])
+            event = Status(JobState[fields["status"]], fields["reason"])
         case "log":
             event = Log(fields["message"], fields["level"])
         case "metric":
@@ -100,6 +100,6 @@ class EventsPage:
 
     events: list[Numbered]
     last: int
-    state: State
+    state: JobState
     reason: str
     ended: bool

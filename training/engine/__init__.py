@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from training.engine.port import Connect as Connect
     from training.engine.port import Engine as Engine
     from training.engine.port import Order as Order
-    from training.engine.port import Outcome as Outcome
+    from training.engine.port import RunOutcome as RunOutcome
     from training.engine.ray_client import parse_address as parse_address
     from training.engine.ray_client import parse_placement as parse_placement
     from training.engine.ray_client import ray_jobs as ray_jobs
@@ -42,7 +42,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "port": ["CLOUD", "MIB", "Connect", "Engine", "Order", "Outcome"],
+            "port": ["CLOUD", "MIB", "Connect", "Engine", "Order", "RunOutcome"],
             "ray_client": ["parse_address", "parse_placement", "ray_jobs"],
             "usage": ["pack_folder"],
             "groups": ["Groups", "open_groups"],

@@ -27,7 +27,7 @@ from training.engine import disk
 from training.engine.groups import Groups, Used, used
 from training.engine.lock import share
 from training.engine.network import network_of
-from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome, Sink
+from training.engine.port import CLOUD, MIB, Bounds, Order, RunOutcome, Sink
 from training.engine.reasons import CPU, Reasons
 from training.engine.usage import UnmeasuredError, memory, usage
 from training.jobs.events import Log, of_line
@@ -70,7 +70,7 @@ class LocalEngine:
         self._python = python
         self._own = _interpreter(sys.executable, [sys.prefix, sys.base_prefix])
 
-    async def run(self, order: Order, sink: Sink) -> Outcome:
+    async def run(self, order: Order, sink: Sink) -> RunOutcome:
         """Run the program until it ends, and return how. MachineError or OSError if no process can be started."""
         own = order.program is None
         if not own and not self._isolate:
@@ -131,7 +131,7 @@ class LocalEngine:
         inherited: tuple[int, ...],
         network: socket.socket,
         control_group: Path | None,
-    ) -> Outcome:
+    ) -> RunOutcome:
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(plan_file)]
         options: dict[str, Any] = {
             "pass_fds": inherited,
@@ -300,7 +300,7 @@ class _Run:
         self._reasons = Reasons(order.bounds, own_disk=order.program is not None)
         self._scope = trio.CancelScope()
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> RunOutcome:
         """Run until the program ends or a limit ends it; the caller's process group ends the processes."""
         bounds, status = self._order.bounds, 0
         self._scope.deadline = trio.current_time() + bounds.wall
@@ -321,10 +321,10 @@ class _Run:
             text = f"used {consumed.cpu:.1f} s of processor time, and at most {consumed.memory / MIB:.0f} MiB of memory"
             await self._sink([Log(text)])
         if self._exceeded:
-            return Outcome(self._exceeded)
+            return RunOutcome(self._exceeded)
         if self._scope.cancelled_caught:
-            return Outcome(f"the program took longer than {bounds.wall:g} s")
-        return Outcome(self._reasons.of(status, consumed))
+            return RunOutcome(f"the program took longer than {bounds.wall:g} s")
+        return RunOutcome(self._reasons.of(status, consumed))
 
     def _exceed(self, reason: str) -> None:
         self._exceeded = self._exceeded or reason

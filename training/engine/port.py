@@ -81,7 +81,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a program ended: with an empty reason, well."""
 
     reason: str = ""
@@ -90,6 +90,6 @@ class Outcome:
 class Engine(Protocol):
     """Runs programs of jobs. `run` may be called by several tasks, for different orders."""
 
-    async def run(self, order: Order, sink: Sink) -> Outcome:
+    async def run(self, order: Order, sink: Sink) -> RunOutcome:
         """Run the program until it ends; see the module."""
         ...

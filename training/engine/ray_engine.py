@@ -37,7 +37,7 @@ from support.foreign import remove, walk
 from telemetry.logs import Lines
 from training.engine.groups import Used
 from training.engine.local import LIFE, OWN, PIECE, ROOT, SILENCE, SLICE, WATCH, Interpreter, limits_of, plan_of
-from training.engine.port import MIB, Order, Outcome, Sink
+from training.engine.port import MIB, Order, RunOutcome, Sink
 from training.engine.ray_client import TERMINAL, Placement, RayJobs, Submission
 from training.engine.ray_node import LOOK, STOP
 from training.engine.reasons import Reasons
@@ -82,7 +82,7 @@ class RayEngine:
         self._jobs = jobs
         self._cluster = cluster
 
-    async def run(self, order: Order, sink: Sink) -> Outcome:
+    async def run(self, order: Order, sink: Sink) -> RunOutcome:
         """Run the program until it ends, and return how.
 
         MachineError if the cluster refuses the job or cannot be reached for a long time.
@@ -105,9 +105,9 @@ class RayEngine:
                     if outcome is not None:
                         return outcome
                     lost = attempt.lost
-                return Outcome(f"the job has lost its node {self._cluster.losses + 1} times, at last: {lost}")
+                return RunOutcome(f"the job has lost its node {self._cluster.losses + 1} times, at last: {lost}")
             await self._end_earlier(order, worker, sink)
-            return Outcome(f"the program took longer than {bounds.wall:g} s")
+            return RunOutcome(f"the program took longer than {bounds.wall:g} s")
 
     async def _end_earlier(self, order: Order, worker: Worker, sink: Sink) -> None:
         """Wait until nothing of earlier attempts runs any more: those of a cloud that was killed, for example."""
@@ -136,7 +136,7 @@ class _Attempt:
         self._folder = order.folder
         self.lost = ""  # why the attempt has ended without `ended`
 
-    async def run(self) -> Outcome | None:
+    async def run(self) -> RunOutcome | None:
         """Run the program once; None if the node was lost, and nothing runs there any more."""
         self._folder = await self._worker.run(partial(_new_attempt, self._order, self._cluster))
         submission = submission_of(self._order, self._folder)
@@ -161,13 +161,13 @@ class _Attempt:
                     await self._ask_to_end(submission)
         if self._exceeded:
             await end_attempt(self._folder, submission, self._jobs, self._times, self._worker)
-            return Outcome(self._exceeded)
+            return RunOutcome(self._exceeded)
         if ended is None:
             await end_attempt(self._folder, submission, self._jobs, self._times, self._worker)
             return None
         await self._worker.run(partial(_collect, self._folder, self._order))
         reason, node = self._reasons.of(ended, Used()), await self._worker.run(self._node)
-        return Outcome(reason and f"{reason} (on the node {node or 'without a name'})")
+        return RunOutcome(reason and f"{reason} (on the node {node or 'without a name'})")
 
     def _node(self) -> str:
         """Return the name of the node that has started the program; "" if none has. Blocking."""

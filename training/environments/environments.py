@@ -82,7 +82,7 @@ print(json.dumps({"build": [sys.version, sysconfig.get_platform(), sys.base_pref
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EnvironmentSettings:
     """How environments are made. Without an index, none are."""
 
     folder: Path
@@ -131,7 +131,7 @@ class Environments:
     """Makes and keeps environments. One for each process."""
 
     engine: Engine
-    settings: Settings
+    settings: EnvironmentSettings
     _turns: WeakValueDictionary[str, trio.Lock] = field(default_factory=WeakValueDictionary)
 
     @asynccontextmanager

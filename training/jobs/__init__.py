@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from training.jobs.lifecycle import FINAL as FINAL
     from training.jobs.lifecycle import RUNNING as RUNNING
     from training.jobs.lifecycle import Happening as Happening
-    from training.jobs.lifecycle import State as State
+    from training.jobs.lifecycle import JobState as JobState
     from training.jobs.lifecycle import next_state as next_state
     from training.jobs.report import MAX_SIZE as MAX_SIZE
     from training.jobs.report import Figures as Figures
@@ -49,7 +49,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "lifecycle": ["FINAL", "RUNNING", "Happening", "State", "next_state"],
+            "lifecycle": ["FINAL", "RUNNING", "Happening", "JobState", "next_state"],
             "submission": [
                 "MIN_EXAMPLES",
                 "Box",

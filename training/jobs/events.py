@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 
 REPORT: Final = "::training "
 MAX_MESSAGE: Final = 4000  # characters; longer lines are cut
@@ -21,7 +21,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 class Status(msgspec.Struct, frozen=True, tag_field="kind", tag="status"):
     """A change of the state; `reason` explains a failure."""
 
-    state: State
+    state: JobState
     reason: str = ""
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from schema import ErrorKind, MachineError
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """State of a job. The values are stored."""
 
     PENDING = "pending"  # waits for a slot
@@ -32,12 +32,12 @@ class Happening(StrEnum):
     STOP = "stop"  # its process has ended because of CANCEL
 
 
-_P, _I, _G = State.PENDING, State.IN_PROGRESS, State.CANCELING
-_C, _F, _X = State.COMPLETED, State.FAILED, State.CANCELED
+_P, _I, _G = JobState.PENDING, JobState.IN_PROGRESS, JobState.CANCELING
+_C, _F, _X = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
 _COLUMNS: Final = (_P, _I, _G, _C, _F, _X)
 
 # A column for each state before, in the order of _COLUMNS; None: this cannot happen in that state, and is refused.
-_ROWS: Final[Mapping[Happening, tuple[State | None, ...]]] = {
+_ROWS: Final[Mapping[Happening, tuple[JobState | None, ...]]] = {
     #                     PENDING IN_PROGRESS CANCELING COMPLETED FAILED CANCELED
     Happening.START:     (_I,     None,       None,     None,     None,  None),
     Happening.COMPLETE:  (None,   _C,         _X,       None,     None,  None),
@@ -47,7 +47,7 @@ _ROWS: Final[Mapping[Happening, tuple[State | None, ...]]] = {
     Happening.STOP:      (None,   None,       _X,       None,     None,  None),
 }  # fmt: skip
 
-TABLE: Final[Mapping[tuple[State, Happening], State | None]] = MappingProxyType(
+TABLE: Final[Mapping[tuple[JobState, Happening], JobState | None]] = MappingProxyType(
     {
         (before, happening): after
         for happening, row in _ROWS.items()
@@ -56,17 +56,17 @@ TABLE: Final[Mapping[tuple[State, Happening], State | None]] = MappingProxyType(
 )
 """The state after each happening in each state; None if it is refused."""
 
-FINAL: Final = frozenset({State.COMPLETED, State.FAILED, State.CANCELED})
+FINAL: Final = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 """States that a job never leaves."""
 
-RUNNING: Final = frozenset({State.IN_PROGRESS, State.CANCELING})
+RUNNING: Final = frozenset({JobState.IN_PROGRESS, JobState.CANCELING})
 """States in which a job has a worker."""
 
 
 _REFUSED: Final = {Happening.CANCEL: "be canceled", Happening.STOP: "be stopped", Happening.LOSE: "be lost"}
 
 
-def next_state(state: State, happening: Happening) -> State:
+def next_state(state: JobState, happening: Happening) -> JobState:
     """Return the state after `happening`; PRECONDITION if it cannot happen in `state`."""
     after = TABLE[state, happening]
     if after is None:

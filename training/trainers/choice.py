@@ -15,7 +15,7 @@ from training.trainers.pooled import Basis, Pooled
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class HeadCandidate:
     """A way to fit a head: to averages over the picture, or with a `sharpness` to cells whose scores are pooled."""
 
     strength: float  # of the regularization
@@ -27,9 +27,9 @@ class Candidate:
 
 
 CANDIDATES: Final = (
-    *(Candidate(strength) for strength in (10.0, 1.0, 0.1, 0.01, 0.001)),
-    *(Candidate(strength, 1.0) for strength in (0.1, 0.01, 0.001)),
-    *(Candidate(strength, 4.0) for strength in (0.1, 0.01)),
+    *(HeadCandidate(strength) for strength in (10.0, 1.0, 0.1, 0.01, 0.001)),
+    *(HeadCandidate(strength, 1.0) for strength in (0.1, 0.01, 0.001)),
+    *(HeadCandidate(strength, 4.0) for strength in (0.1, 0.01)),
 )
 """Of equal ones, the first is used: averages before cells, and a strong regularization before a weak one."""
 
@@ -38,7 +38,7 @@ CANDIDATES: Final = (
 class Classifier:
     """A fitted head."""
 
-    candidate: Candidate
+    candidate: HeadCandidate
     fitted: Fitted | Pooled
 
     def probabilities(self, arrays: Any, examples: Examples) -> Any:
@@ -59,12 +59,12 @@ class Classifier:
 class Choice:
     """The best candidate, the losses of all, and its predictions for pictures that it was not fitted to."""
 
-    candidate: Candidate
-    losses: dict[Candidate, float]
+    candidate: HeadCandidate
+    losses: dict[HeadCandidate, float]
     held_out: Any
 
 
-def fit(arrays: Any, examples: Examples, candidate: Candidate) -> Classifier:
+def fit(arrays: Any, examples: Examples, candidate: HeadCandidate) -> Classifier:
     """Fit a head with the settings of the candidate."""
     if candidate.sharpness:
         settings = candidate.sharpness, candidate.strength
@@ -73,7 +73,7 @@ def fit(arrays: Any, examples: Examples, candidate: Candidate) -> Classifier:
     return Classifier(candidate, head.fit(arrays, examples, candidate.strength))
 
 
-def candidates_of(examples: Examples) -> Sequence[Candidate]:
+def candidates_of(examples: Examples) -> Sequence[HeadCandidate]:
     """Return the candidates for these examples: without cells, only those with averages."""
     return [candidate for candidate in CANDIDATES if not candidate.sharpness or examples.cells is not None]
 
@@ -82,14 +82,14 @@ def choose(
     arrays: Any,
     examples: Examples,
     folds: Any,
-    each: Callable[[Candidate, float], None] = lambda candidate, value: None,
+    each: Callable[[HeadCandidate, float], None] = lambda candidate, value: None,
 ) -> Choice:
     """Return the candidate with the smallest loss on held-out pictures; call `each` after each comparison.
 
     `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out.
     """
-    losses: dict[Candidate, float] = {}
-    predictions: dict[Candidate, Any] = {}
+    losses: dict[HeadCandidate, float] = {}
+    predictions: dict[HeadCandidate, Any] = {}
     for candidate in candidates_of(examples):
         predictions[candidate] = held_out(arrays, examples, folds, candidate)
         losses[candidate] = loss(arrays, predictions[candidate], examples.targets, exclusive=examples.exclusive)
@@ -98,7 +98,7 @@ def choose(
     return Choice(best, losses, predictions[best])
 
 
-def held_out(arrays: Any, examples: Examples, folds: Any, candidate: Candidate) -> Any:
+def held_out(arrays: Any, examples: Examples, folds: Any, candidate: HeadCandidate) -> Any:
     """Return the probabilities that a head gives to each example that was not fitted to its fold."""
     result = arrays.zeros(examples.targets.shape)
     for fold in range(FOLDS):

@@ -22,7 +22,7 @@ from training.jobs.events import Metric, Progress, report
 from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
-from training.trainers.choice import Candidate, candidates_of, choose, fit
+from training.trainers.choice import HeadCandidate, candidates_of, choose, fit
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, calm, picture, session_of
 from training.trainers.pooled import sample_of
@@ -119,11 +119,11 @@ class _Training:
         write_report(settings, self._labels, examples, part, problems, content)
         say("the model is complete")
 
-    def _compared(self, data: heads.Examples, pictures: int) -> Callable[[Candidate, float], None]:
+    def _compared(self, data: heads.Examples, pictures: int) -> Callable[[HeadCandidate, float], None]:
         """Return what reports the loss of each candidate, the smallest so far, and the second half of the progress."""
         candidates, losses = candidates_of(data), list[float]()
 
-        def compared(candidate: Candidate, loss: float) -> None:
+        def compared(candidate: HeadCandidate, loss: float) -> None:
             step = len(losses)
             losses.append(loss)
             say(f"{candidate}: loss {loss:.4f} on held-out folds")

@@ -46,7 +46,7 @@ Scaling = Sequence[tuple[Any, Any]]  # mean and deviation of the channels of eac
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class FineTuningStart:
     """What a trainer gets that changes the fitted detector further."""
 
     backbone: backbones.Backbone
@@ -60,11 +60,11 @@ class Start:
     stopping: Callable[[], bool]  # whether to raise InterruptedError soon
 
 
-Improve = Callable[[Start], tuple[backbones.Backbone, Weights, dict[str, Any]]]
+Improve = Callable[[FineTuningStart], tuple[backbones.Backbone, Weights, dict[str, Any]]]
 """Returns a backbone, the weights for its maps as it gives them, and further fields of the report."""
 
 
-def unchanged(start: Start) -> tuple[backbones.Backbone, Weights, dict[str, Any]]:
+def unchanged(start: FineTuningStart) -> tuple[backbones.Backbone, Weights, dict[str, Any]]:
     """Return the fitted detector as it is."""
     return start.backbone, scaled(*start.fitted()), {}
 
@@ -176,7 +176,7 @@ class _Training:
         def judged(model: bytes, chosen: Sequence[Boxed]) -> dict[str, Any]:
             return self._figures(model, backbone, chosen)
 
-        start = Start(
+        start = FineTuningStart(
             backbone, digest, self._labels, training, validation, fitted, self._written, judged, lambda: self._stopping
         )
         try:
@@ -280,13 +280,13 @@ class _Training:
         """Return the weights with the best figure on the validation pictures."""
         arrays, seed = self._arrays, self._settings.seed
         weights = initial(arrays, [values.shape[-1] for values in data.maps], len(self._labels), seed)
-        state, optimizer = fitting.State(weights, 0, dict(weights), -1.0, 0), Adam(arrays, weights)
+        state, optimizer = fitting.CheckpointState(weights, 0, dict(weights), -1.0, 0), Adam(arrays, weights)
         folder = os.environ.get("TRAINING_CHECKPOINTS")
         checkpoint = Path(folder) / "detector.npz" if folder else None
         about = json.dumps([digest, seed, self._labels, len(data), [picture.id for picture in validation]])
         if checkpoint is not None and fitting.load(arrays, checkpoint, about, state, optimizer):
             say(f"continuing after epoch {state.epoch}")
-        plan = fitting.Plan.of(len(data))
+        plan = fitting.FittingPlan.of(len(data))
 
         def figure(current: Weights) -> float:
             model = graph.detector(backbone, scaled(current, scaling), len(self._labels), {})

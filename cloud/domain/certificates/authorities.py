@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloud.domain.certificates.issue import MOST_CROSSED, Pair, crossed, new_root
+from cloud.domain.certificates.issue import MOST_CROSSED, CertificatePair, crossed, new_root
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
@@ -32,7 +32,7 @@ class Authority:
 
     number: int
     scope: str
-    pair: Pair
+    pair: CertificatePair
     cross: str
     created: datetime
     ends: datetime | None  # end of trust; None for the signing authority
@@ -112,7 +112,7 @@ def _authority(row: Mapping[str, Any]) -> Authority:
     return Authority(
         number=row["number"],
         scope=row["scope"],
-        pair=Pair(row["certificate"], row["private_key"]),
+        pair=CertificatePair(row["certificate"], row["private_key"]),
         cross=row["cross_signed"],
         created=moment_of(row["created"]),
         ends=moment_of(row["ends"]) if row["ends"] is not None else None,

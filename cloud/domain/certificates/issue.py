@@ -28,23 +28,23 @@ _PEM: Final = serialization.Encoding.PEM
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """A certificate, followed by its intermediate certificates, and its private key, in PEM."""
 
     certificate: str
     key: str = field(repr=False)
 
 
-def new_root(name: str, now: datetime) -> Pair:
+def new_root(name: str, now: datetime) -> CertificatePair:
     """Return a new authority with a P-256 key. Its subject is `name` and a prefix of the key id, so it is unique."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name} {_identifier(key.public_key()).digest.hex()[:8]}")
     builder = _builder(subject, subject, key.public_key(), now - EARLY, now + ROOT_LIFE)
     builder = _as_authority(builder, key.public_key(), path_length=MOST_CROSSED)
-    return Pair(_pem(builder.sign(key, hashes.SHA256())), _private(key))
+    return CertificatePair(_pem(builder.sign(key, hashes.SHA256())), _private(key))
 
 
-def crossed(old: Pair, new: Pair) -> str:
+def crossed(old: CertificatePair, new: CertificatePair) -> str:
     """Return the certificate of authority `new` signed by `old`, so that clients of `old` trust what `new` signs."""
     signer, certificate = _certificate(old.certificate), _certificate(new.certificate)
     end = min(signer.not_valid_after_utc, certificate.not_valid_after_utc)
@@ -53,7 +53,7 @@ def crossed(old: Pair, new: Pair) -> str:
     return _pem(builder.add_extension(_issuer(signer), critical=False).sign(_key(old.key), hashes.SHA256()))
 
 
-def new_leaf(root: Pair, names: Sequence[str], now: datetime, life: timedelta = LIFE) -> Pair:
+def new_leaf(root: CertificatePair, names: Sequence[str], now: datetime, life: timedelta = LIFE) -> CertificatePair:
     """Return a server certificate with a new P-256 key for `names` (DNS names and IP addresses), signed by `root`.
 
     It does not outlive the root. ValueError for an empty `names` or an invalid name.
@@ -73,7 +73,7 @@ def new_leaf(root: Pair, names: Sequence[str], now: datetime, life: timedelta = 
         .add_extension(_identifier(key.public_key()), critical=False)
         .add_extension(_issuer(signer), critical=False)
     )
-    return Pair(_pem(builder.sign(_key(root.key), hashes.SHA256())), _private(key))
+    return CertificatePair(_pem(builder.sign(_key(root.key), hashes.SHA256())), _private(key))
 
 
 def alternative(name: str) -> x509.DNSName | x509.IPAddress:

@@ -22,7 +22,7 @@ import trio
 
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
-from cloud.domain.certificates.issue import LIFE, RENEW, Pair, is_dns_name, new_leaf
+from cloud.domain.certificates.issue import LIFE, RENEW, CertificatePair, is_dns_name, new_leaf
 from cloud.domain.certificates.machine_names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
@@ -169,10 +169,10 @@ class FromAuthority:
                 ring()
 
 
-def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -> tuple[int, Pair]:
+def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -> tuple[int, CertificatePair]:
     authority = authorities.current(sql, PORT, moment)
     leaf = new_leaf(authority.pair, names, moment, life)
-    return authority.number, Pair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
+    return authority.number, CertificatePair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
 
 
 def port_names(listen: str, url: str, configured: Iterable[str], *, machine_domain: str = "") -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def _merged(sql: Sql, record: PartRecord, document: Mapping[str, Any]) -> Resolv
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CheckedConfiguration:
     """A checked document, which can be saved as a part's configuration if the database has not changed since."""
 
     part: str
@@ -78,7 +78,7 @@ def candidate(
     last_seen: datetime | None = None,
     text: str | None = None,
     lookups: fragments.Lookups | None = None,
-) -> Candidate:
+) -> CheckedConfiguration:
     """Check `document` for a part, without writing.
 
     `last_seen` is the time of the newest save that the author has seen: PRECONDITION if there is a newer one, so that
@@ -104,10 +104,10 @@ def candidate(
         merged = resolved.document
         if resolved.used:
             document_text(merged, "the configuration with its fragments")
-    return Candidate(subject, text, equal, record.revision, frozenset(uses(document)), lookups, merged)
+    return CheckedConfiguration(subject, text, equal, record.revision, frozenset(uses(document)), lookups, merged)
 
 
-def put(sql: Sql, candidate: Candidate, author: Author, now: datetime) -> int:
+def put(sql: Sql, candidate: CheckedConfiguration, author: Author, now: datetime) -> int:
     """Save a candidate as the configuration of its part; return the revision.
 
     An equal one changes nothing. Stale if it must be checked again.

@@ -50,7 +50,7 @@ _FRAGMENT: Final = """
 """
 
 
-def create_fragment(sql: Sql, owner: str, name: str, candidate: Candidate, author: Author, now: datetime) -> None:
+def create_fragment(sql: Sql, owner: str, name: str, candidate: CheckedFragment, author: Author, now: datetime) -> None:
     """Add a fragment to an organization. EXISTS if the name is taken; Stale if it must be checked again."""
     FRAGMENTS.check_count(counted(sql, "fragments", "organization_id", owner), "the organization")
     _require_fresh(sql, candidate)
@@ -88,7 +88,7 @@ def public_fragments(sql: Sql, but: str) -> list[FragmentRecord]:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CheckedFragment:
     """A checked document, which can be saved as a fragment's newest revision if the database has not changed since."""
 
     id: str
@@ -100,16 +100,18 @@ class Candidate:
     lookups: Lookups
 
 
-def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility: Visibility) -> Candidate:
+def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility: Visibility) -> CheckedFragment:
     """Check the document of a new fragment, without writing. INVALID if it cannot be merged."""
     subject, lookups = new_id(), Lookups()
     text = document_text(document, "the fragment")
     check_unmasked(document, {})
     _check(sql, subject, owner, document, visibility, lookups)
-    return Candidate(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
+    return CheckedFragment(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
 
 
-def candidate(sql: Sql, subject: str, document: Mapping[str, Any], last_seen: datetime | None = None) -> Candidate:
+def candidate(
+    sql: Sql, subject: str, document: Mapping[str, Any], last_seen: datetime | None = None
+) -> CheckedFragment:
     """Check a document for a fragment, without writing.
 
     PRECONDITION if another caller saved after `last_seen`; INVALID if it cannot be merged.
@@ -128,10 +130,10 @@ def candidate(sql: Sql, subject: str, document: Mapping[str, Any], last_seen: da
         text = document_text(document, "the fragment")
         _check(sql, subject, record.organization_id, document, record.visibility, lookups)
     uses = frozenset(resolve.uses(document))
-    return Candidate(subject, text, equal, record.revision, record.visibility, uses, lookups)
+    return CheckedFragment(subject, text, equal, record.revision, record.visibility, uses, lookups)
 
 
-def put(sql: Sql, candidate: Candidate, author: Author, now: datetime) -> None:
+def put(sql: Sql, candidate: CheckedFragment, author: Author, now: datetime) -> None:
     """Save a candidate as the newest revision and notify machines that use it. Stale if it must be checked again."""
     record = fragment(sql, candidate.id)
     if (record.revision, record.visibility) != (candidate.revision, candidate.visibility):
@@ -145,7 +147,7 @@ def put(sql: Sql, candidate: Candidate, author: Author, now: datetime) -> None:
     notify_parts(sql, candidate.id)
 
 
-def _require_fresh(sql: Sql, candidate: Candidate) -> None:
+def _require_fresh(sql: Sql, candidate: CheckedFragment) -> None:
     if any(usable(sql, *lookup) != revision for lookup, revision in candidate.lookups.items()):
         raise Stale
 
@@ -323,7 +325,7 @@ def _check(
     checked(
         resolve.Resolved(
             {},
-            tuple(problem for problem in resolved.problems if problem.kind is not resolve.Kind.MISTAKE),
+            tuple(problem for problem in resolved.problems if problem.kind is not resolve.FragmentProblemKind.MISTAKE),
         )
     )
     if visibility != "private":
@@ -337,7 +339,7 @@ def _check(
                     )
 
 
-def _add_revision(sql: Sql, candidate: Candidate, moment: int, author: Author) -> None:
+def _add_revision(sql: Sql, candidate: CheckedFragment, moment: int, author: Author) -> None:
     revision = candidate.revision + 1
     row: dict[str, Value] = {
         "fragment_id": candidate.id,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from cloud.domain.data.readings import ReadingRecord
-from cloud.domain.data.table import FIXED, TIMES, Kind, cells, fixed, widen
+from cloud.domain.data.table import FIXED, TIMES, ColumnKind, cells, fixed, widen
 from cloud.values.times import stored
 from schema import ErrorKind, MachineError
 from support.text import harmless_cell
@@ -30,9 +30,9 @@ Offload = Callable[[Callable[[], T]], Awaitable[T]]
 ROWS_A_GROUP: Final = 10_000  # rows in one row group of a Parquet file
 
 
-async def columns_of(pages: Pages, offload: Offload[Any]) -> dict[str, Kind]:
+async def columns_of(pages: Pages, offload: Offload[Any]) -> dict[str, ColumnKind]:
     """Return the value columns of an export."""
-    columns: dict[str, Kind] = {}
+    columns: dict[str, ColumnKind] = {}
     async with aclosing(_all_pages(pages)) as all_pages:
         async for page in all_pages:
             await offload(partial(widen, columns, page))
@@ -84,12 +84,12 @@ async def as_parquet(pages: Pages, offload: Offload[Any]) -> AsyncGenerator[byte
 class _Parquet:
     """A Parquet file whose bytes can be taken while it is being written."""
 
-    def __init__(self, arrow: Any, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, arrow: Any, columns: Mapping[str, ColumnKind]) -> None:
         import pyarrow.parquet as parquet
 
         self._arrow = arrow
         self._columns = columns
-        kinds = {Kind.BOOL: arrow.bool_(), Kind.NUMBER: arrow.float64(), Kind.TEXT: arrow.string()}
+        kinds = {ColumnKind.BOOL: arrow.bool_(), ColumnKind.NUMBER: arrow.float64(), ColumnKind.TEXT: arrow.string()}
         time = arrow.timestamp("us", tz="UTC")
         schema = [(name, time if name in TIMES else arrow.string()) for name in FIXED]
         reserved = set(FIXED)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from cloud.blobs import Blob
 from cloud.domain.data.filters import DataFilter, Scope, where
 from cloud.domain.data.pages import Page, rows_of
-from cloud.domain.data.sources import COLUMNS, Source, chunks, number_of, read
+from cloud.domain.data.sources import COLUMNS, DataSource, chunks, number_of, read
 from cloud.domain.organizations.tenants import missing
 from cloud.store import trash
 from cloud.store.sql import Sql, Value, inserted
@@ -25,7 +25,7 @@ class NewFile:
     """A file to be stored. `key` is the same for repeated uploads of one file."""
 
     key: str
-    source: Source
+    source: DataSource
     type: str  # binary, file or unspecified
     name: str
     extension: str
@@ -40,7 +40,7 @@ class FileRecord:
 
     number: int
     id: str
-    source: Source
+    source: DataSource
     blob: str
     digest: str
     size: int

@@ -13,7 +13,7 @@ import msgspec
 from cloud.domain.data.files import Total
 from cloud.domain.data.filters import DataFilter, Scope, where
 from cloud.domain.data.pages import Page, Position, rows_of
-from cloud.domain.data.sources import COLUMNS, Source, number_of, read, tags_of
+from cloud.domain.data.sources import COLUMNS, DataSource, number_of, read, tags_of
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
@@ -51,7 +51,7 @@ class ReadingRecord:
 
     number: int
     source_number: int
-    source: Source
+    source: DataSource
     tags: tuple[str, ...]
     requested: datetime
     received: datetime
@@ -70,7 +70,7 @@ def position(record: ReadingRecord) -> Position:
 
 
 def keep(
-    sql: Sql, key: str | None, source: Source, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
+    sql: Sql, key: str | None, source: DataSource, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
 ) -> tuple[str, bool]:
     """Store the readings of an upload; return its id, and whether they are new.
 

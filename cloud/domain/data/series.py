@@ -13,7 +13,7 @@ from typing import Final
 
 from cloud.domain.data.buckets import FieldNumbers, fields_of
 from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
-from cloud.domain.data.sources import COLUMNS, Source, read, tags_of
+from cloud.domain.data.sources import COLUMNS, DataSource, read, tags_of
 from cloud.store.sql import Row, Sql
 from cloud.values.buckets import Buckets, buckets_of
 from cloud.values.times import moment_of, stored
@@ -40,7 +40,7 @@ class SourceReadings:
     If `sampled`, there are more readings: these are the first ones of equal parts of each bucket.
     """
 
-    source: Source
+    source: DataSource
     tags: tuple[str, ...]
     sampled: bool
     readings: tuple[tuple[int, str], ...]
@@ -78,7 +78,7 @@ class SourceSeries:
     If `sampled`, the numbers are those of a sample of its readings: there may be lesser and greater ones.
     """
 
-    source: Source
+    source: DataSource
     tags: tuple[str, ...]
     sampled: bool
     fields: tuple[FieldNumbers, ...]
@@ -106,7 +106,7 @@ class Chosen:
     """A source with readings in the range, and the time of the newest one."""
 
     number: int
-    source: Source
+    source: DataSource
     tags: tuple[str, ...]
     newest: int
 

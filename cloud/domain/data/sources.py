@@ -19,7 +19,7 @@ MAX_TEXT: Final = MAX_LABEL  # characters in a tag, a component's name or a meth
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     """One source of data. `component_type` is the last segment of an API; `parameters` is JSON."""
 
     organization_id: str
@@ -39,16 +39,16 @@ COLUMNS: Final = (
 )
 
 
-_values: Final[Callable[[Source], tuple[str, ...]]] = attrgetter(*COLUMNS.split(", "))
+_values: Final[Callable[[DataSource], tuple[str, ...]]] = attrgetter(*COLUMNS.split(", "))
 """Function that returns the columns of a source: `astuple` copies each deeply, which took a tenth of an upload."""
 
 
 def source_of(
     sql: Sql, subject: str, component_type: str, component: str, method: str, parameters: Mapping[str, Any]
-) -> Source:
+) -> DataSource:
     """Return the source for data that a part captures now; NOT_FOUND for an unknown part."""
     record = part(sql, subject)
-    return Source(
+    return DataSource(
         organization_id=record.organization_id,
         location_id=record.location_id,
         machine_id=record.machine_id,
@@ -62,7 +62,7 @@ def source_of(
     )
 
 
-def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
+def number_of(sql: Sql, source: DataSource, tags: Iterable[str] = ()) -> int:
     """Return the number of a source with these tags; store the source if it is new."""
     sorted_tags = sorted(set(tags))
     values: tuple[Value, ...] = _values(source)
@@ -102,7 +102,7 @@ def methods_of(sql: Sql, part_id: str, limit: int) -> list[str]:
     return [f"{row['component_type']}:{row['component']}:{row['method']}" for row in rows]
 
 
-def by_numbers(sql: Sql, numbers: Iterable[int]) -> dict[int, Source]:
+def by_numbers(sql: Sql, numbers: Iterable[int]) -> dict[int, DataSource]:
     """Return sources by their numbers."""
     return {
         row["number"]: read(row)
@@ -113,9 +113,9 @@ def by_numbers(sql: Sql, numbers: Iterable[int]) -> dict[int, Source]:
     }
 
 
-def read(row: Mapping[str, Any]) -> Source:
+def read(row: Mapping[str, Any]) -> DataSource:
     """Return the source in the columns COLUMNS of a row."""
-    return Source(*(row[name] for name in COLUMNS.split(", ")))
+    return DataSource(*(row[name] for name in COLUMNS.split(", ")))
 
 
 def tags_of(sql: Sql, numbers: Iterable[int]) -> dict[int, list[str]]:

@@ -16,7 +16,7 @@ OTHER_VALUES: Final = "other_values"
 MAX_DEPTH: Final = 8
 
 
-class Kind(IntEnum):
+class ColumnKind(IntEnum):
     """Type of a column; a column of mixed types is TEXT."""
 
     BOOL = 1
@@ -80,24 +80,30 @@ def flat(data: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
     return values
 
 
-def widen(columns: dict[str, Kind], readings: Iterable[ReadingRecord]) -> None:
+def widen(columns: dict[str, ColumnKind], readings: Iterable[ReadingRecord]) -> None:
     """Add the columns of these readings to `columns`; a column of mixed types becomes text.
 
     Above MAX_COLUMNS, add OTHER_VALUES instead. That name is reserved: a value of this name has no column of its own.
     """
     for reading in readings:
         for path, value in flat(reading.data).items():
-            kind = Kind.BOOL if isinstance(value, bool) else Kind.NUMBER if isinstance(value, float) else Kind.TEXT
+            kind = (
+                ColumnKind.BOOL
+                if isinstance(value, bool)
+                else ColumnKind.NUMBER
+                if isinstance(value, float)
+                else ColumnKind.TEXT
+            )
             column = columns.get(path)
             if path == OTHER_VALUES or (column is None and len(columns) >= MAX_COLUMNS):
-                columns[OTHER_VALUES] = Kind.TEXT
+                columns[OTHER_VALUES] = ColumnKind.TEXT
             elif column is None:
                 columns[path] = kind
             elif column is not kind:
-                columns[path] = Kind.TEXT
+                columns[path] = ColumnKind.TEXT
 
 
-def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | float | bool | None]:
+def cells(reading: ReadingRecord, columns: Mapping[str, ColumnKind]) -> list[str | float | bool | None]:
     """Return the values of a reading in the order of the columns."""
     values = flat(reading.data)
     others = {path: value for path, value in values.items() if path not in columns or path == OTHER_VALUES}
@@ -106,7 +112,7 @@ def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | flo
     return [_converted(values.get(path), kind) for path, kind in columns.items()]
 
 
-def _converted(value: str | float | bool | None, kind: Kind) -> str | float | bool | None:
-    if value is None or kind is not Kind.TEXT or isinstance(value, str):
+def _converted(value: str | float | bool | None, kind: ColumnKind) -> str | float | bool | None:
+    if value is None or kind is not ColumnKind.TEXT or isinstance(value, str):
         return value
     return ("true" if value else "false") if isinstance(value, bool) else repr(value)

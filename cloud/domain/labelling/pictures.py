@@ -16,7 +16,7 @@ from cloud.store.sql import Sql, Value
 from cloud.values.times import moment_of, stored
 
 
-class Progress(StrEnum):
+class LabellingProgress(StrEnum):
     """Which pictures a filter shows."""
 
     ALL = ""
@@ -30,7 +30,7 @@ class Progress(StrEnum):
 class PictureFilter:
     """All given fields must match. Pictures are captured from `start` on and before `end`."""
 
-    progress: Progress = Progress.ALL
+    progress: LabellingProgress = LabellingProgress.ALL
     label: str = ""  # of the whole picture or of a box
     machine: str = ""  # name
     start: datetime | None = None
@@ -97,11 +97,11 @@ _LABELLED: Final = (
     " OR EXISTS (SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND confidence IS NULL))"
 )
 _SUGGESTED: Final = "EXISTS (SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND confidence IS NOT NULL)"
-_PROGRESS: Final[Mapping[Progress, str]] = {
-    Progress.UNLABELLED: f"NOT {_LABELLED}",
-    Progress.LABELLED: _LABELLED,
-    Progress.SUGGESTED: _SUGGESTED,
-    Progress.SUSPICIOUS: "dataset_suspects.file_id IS NOT NULL",
+_PROGRESS: Final[Mapping[LabellingProgress, str]] = {
+    LabellingProgress.UNLABELLED: f"NOT {_LABELLED}",
+    LabellingProgress.LABELLED: _LABELLED,
+    LabellingProgress.SUGGESTED: _SUGGESTED,
+    LabellingProgress.SUSPICIOUS: "dataset_suspects.file_id IS NOT NULL",
 }
 
 

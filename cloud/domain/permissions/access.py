@@ -14,7 +14,7 @@ from typing import Final
 from cloud.domain.configurations.fragments import fragment
 from cloud.domain.data.datasets import dataset
 from cloud.domain.data.files import file
-from cloud.domain.data.sources import Source
+from cloud.domain.data.sources import DataSource
 from cloud.domain.machines.machines import machine, part
 from cloud.domain.organizations.keys import Grant, grants_of, key, organization_of
 from cloud.domain.organizations.saved_queries import saved_query
@@ -128,7 +128,7 @@ def _below(sql: Sql, location_id: str, *within: tuple[str, str]) -> Place:
     return _place(chain[0].organization_id, *(("location", location.id) for location in chain), *shared, *within)
 
 
-def captured(sql: Sql, source: Source) -> Place:
+def captured(sql: Sql, source: DataSource) -> Place:
     """Return the place where data were captured; it may name a machine or location that was deleted since."""
     try:
         return _below(sql, source.location_id, ("robot", source.machine_id))

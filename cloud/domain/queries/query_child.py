@@ -41,7 +41,7 @@ from cloud.domain.queries.view import (
     RECENT,
     SOURCES,
     Needs,
-    Stored,
+    StoredReadings,
     View,
     columns_of,
     described_query,
@@ -63,7 +63,7 @@ _SOME: Final = 1000  # rows that are fetched at once
 _TYPED: Final = (datetime, decimal, uuid)  # modules that DuckDB imports for values
 
 
-class Refused(Exception):
+class QueryRefusal(Exception):
     """Kind (a value of ErrorKind), message and remedy of an error reply, and the number of bytes before a mistake."""
 
 
@@ -98,7 +98,7 @@ def main() -> None:
         text = "some old readings cannot be read: their file does not exist"
         remedy = "restore the file from a backup: `machine-cloud doctor` lists the missing ones"
         _refuse(stdout, "unavailable", text, remedy)
-    except Refused as refused:
+    except QueryRefusal as refused:
         kind, message, remedy, *position = refused.args
         _refuse(stdout, kind, message, remedy, _characters(settings["query"], *position))
     except Invalid as invalid:
@@ -143,9 +143,9 @@ def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: Bina
         view = View(columns_of(settings["columns"]), used)
     if view.unknown:
         kinds = kinds_of(
-            view.unknown, database.execute(kinds_query(view.unknown, Stored(settings, Needs()))).fetchone()
+            view.unknown, database.execute(kinds_query(view.unknown, StoredReadings(settings, Needs()))).fetchone()
         )
-    stored, described = Stored(settings, needs), dict[int, Sequence[Any]]()
+    stored, described = StoredReadings(settings, needs), dict[int, Sequence[Any]]()
     if stored.is_separate(view.width):
         described = {number: row for number, *row in database.execute(described_query(stored)).fetchall()}
     database.execute(view.text(stored, kinds, described))
@@ -279,7 +279,7 @@ def _write(relation: Any, names: Sequence[str], most: int, size: int, stdout: Bi
             row = row_of(names, converters, values)
             count, total, held = count + 1, total + len(row), held + len(row)
             if count > most or total > size:
-                raise Refused(
+                raise QueryRefusal(
                     "exhausted",
                     f"the result has more than {most} rows, or {size} bytes",
                     "add LIMIT, or select sums and averages instead of rows",
@@ -314,7 +314,7 @@ def _bound(engine: Any, database: Any, text: str, folder: str, *, exact: bool) -
             database.execute(text)  # is refused by the same step, which here says where
         except (engine.BinderException, engine.CatalogException) as error:
             kind, message, remedy = _refusal(engine, error, folder)
-            raise Refused(kind, message, remedy, _described(error)[1] if exact else None) from None
+            raise QueryRefusal(kind, message, remedy, _described(error)[1] if exact else None) from None
         raise
 
 
@@ -361,5 +361,5 @@ def _refusal(engine: Any, error: Exception, folder: str) -> tuple[str, str, str]
     return "invalid", f"the query is not valid: {text}", "write it in the SQL of DuckDB; the table is `readings`"
 
 
-def _needs_memory() -> Refused:
-    return Refused("exhausted", "the query needs too much memory", "select fewer rows, or shorter texts")
+def _needs_memory() -> QueryRefusal:
+    return QueryRefusal("exhausted", "the query needs too much memory", "select fewer rows, or shorter texts")

@@ -21,7 +21,7 @@ _KINDS: Final = {
 }
 """Types of columns, and the types of values in JSON that they can have."""
 _SOURCE: Final = ("number", *COLUMNS[:9], "additional_parameters", "tags")
-"""Columns of the file of sources, whose first are those of `cloud.domain.data.sources.Source`."""
+"""Columns of the file of sources, whose first are those of `cloud.domain.data.sources.DataSource`."""
 _OF_SOURCES: Final = (*COLUMNS[:9], "tags", "additional_parameters")
 """Columns of the table that are the same for all readings of a source."""
 EARLIEST: Final = -1 << 63
@@ -93,7 +93,7 @@ class Needs(NamedTuple):
         return [f"source IN ({', '.join(map(str, self.sources))})" if self.sources else "false"]
 
 
-class Stored:
+class StoredReadings:
     """Where the readings are: see `cloud.domain.queries.query`. `folder` has the files RECENT and SOURCES."""
 
     def __init__(self, settings: Mapping[str, Any], needs: Needs) -> None:
@@ -227,7 +227,7 @@ class View:
         member.expression = _whole(path, node)
         self._columns.update((column.number, column) for column in node.all_columns())
 
-    def text(self, stored: Stored, kinds: Mapping[Path, str], described: Mapping[int, Sequence[Any]]) -> str:
+    def text(self, stored: StoredReadings, kinds: Mapping[Path, str], described: Mapping[int, Sequence[Any]]) -> str:
         """Return the statement that creates the view; `kinds` are types of `unknown` paths.
 
         `described` are the rows of `described_query`: a file has readings of one source, so they are constants there.
@@ -278,7 +278,7 @@ class View:
         return len(self._columns | self._used)
 
 
-def described_query(stored: Stored) -> str:
+def described_query(stored: StoredReadings) -> str:
     """Return the query for the sources of files: their numbers and their columns."""
     numbers = sorted({source for source, _ in stored.groups})
     return f"SELECT number, {', '.join(_OF_SOURCES)} FROM sources WHERE number IN ({', '.join(map(str, numbers)) or 0})"
@@ -302,7 +302,7 @@ def sources_table(folder: str) -> str:
     return f"CREATE TABLE sources AS SELECT * REPLACE ({replaced}) FROM {read}"
 
 
-def kinds_query(paths: Sequence[Path], stored: Stored) -> str:
+def kinds_query(paths: Sequence[Path], stored: StoredReadings) -> str:
     """Return a query with four numbers for each path: how many readings have a number, a text, a boolean, and a list or
     object there. Only texts of readings are read, which few in files have: their other fields are columns.
     """

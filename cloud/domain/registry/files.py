@@ -42,7 +42,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileKey:
     """Unique key of a file within its item."""
 
     version: str
@@ -50,16 +50,16 @@ class Place:
     tags: str = ""
 
 
-def checked_place(item: Item, version: str, platform: str, tags: Sequence[str] = ()) -> Place:
+def checked_place(item: Item, version: str, platform: str, tags: Sequence[str] = ()) -> FileKey:
     """Return the place for an upload; INVALID."""
-    return Place(
+    return FileKey(
         versions.checked_version(version, semantic=item.type == MODULE),
         versions.checked_platform(platform),
         versions.checked_tags(tags),
     )
 
 
-def is_free(sql: Sql, item: Item, place: Place) -> None:
+def is_free(sql: Sql, item: Item, place: FileKey) -> None:
     """Raise EXISTS if there already is a file at this place."""
     row = sql.row(
         "SELECT id FROM registry_files WHERE item_id = ? AND version = ? AND platform = ? AND tags = ?",
@@ -69,7 +69,7 @@ def is_free(sql: Sql, item: Item, place: Place) -> None:
         raise _already_uploaded(item, place)
 
 
-def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
+def add(sql: Sql, item: Item, place: FileKey, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
     """Add an upload whose blob is stored; EXISTS if there already is a file at this place."""
     REGISTRY_VERSIONS.check_count(counted(sql, "registry_files", "item_id", item.id), "the registry entry")
     subject = new_id()
@@ -97,7 +97,7 @@ def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata:
     return file(sql, subject)
 
 
-def _already_uploaded(item: Item, place: Place) -> MachineError:
+def _already_uploaded(item: Item, place: FileKey) -> MachineError:
     return MachineError(
         f"version {place.version} of {item.wire_id} for {place.platform} exists already and cannot be replaced",
         kind=ErrorKind.EXISTS,

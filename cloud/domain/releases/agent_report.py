@@ -48,7 +48,7 @@ class Waiting(Struct, frozen=True, omit_defaults=True):
     since: float
 
 
-class Problem(Struct, frozen=True, omit_defaults=True):
+class ReportedProblem(Struct, frozen=True, omit_defaults=True):
     """Something that is wrong, where, and what to do."""
 
     path: Text
@@ -73,7 +73,7 @@ class Quarantined(Struct, frozen=True, omit_defaults=True):
     time: float
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True):
+class AgentUpdateOutcome(Struct, frozen=True, omit_defaults=True):
     """How an update ended."""
 
     version_to: Word
@@ -106,7 +106,7 @@ class Program(Struct, frozen=True, omit_defaults=True):
     hold_until: float = 0.0
     kept: Text = ""
     quarantine: tuple[Quarantined, ...] = ()
-    history: tuple[Outcome, ...] = ()
+    history: tuple[AgentUpdateOutcome, ...] = ()
     exits: tuple[Exit, ...] = ()
 
 
@@ -136,7 +136,7 @@ class Interface(Struct, frozen=True, omit_defaults=True):
     unused: tuple[UnusedNetwork, ...] = ()
 
 
-class Network(Struct, frozen=True, omit_defaults=True):
+class DeviceNetwork(Struct, frozen=True, omit_defaults=True):
     """The network of a device; see agent.control.report.NetworkReport."""
 
     mode: Word = ""
@@ -163,9 +163,9 @@ class Report(Struct, frozen=True, omit_defaults=True):
     server: Program = Program()
     offline: Word = ""
     disabled: bool = False
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReportedProblem, ...] = ()
     system: System = System()
-    network: Network | None = None
+    network: DeviceNetwork | None = None
     parts: tuple[AgentPart, ...] = ()
 
 
@@ -228,12 +228,12 @@ def states(part: Mapping[str, Any]) -> list[str]:
     return [*shown, PROBLEMS] if version_problems(part) and PROBLEMS not in shown else shown
 
 
-def version_problems(part: Mapping[str, Any]) -> tuple[Problem, ...]:
+def version_problems(part: Mapping[str, Any]) -> tuple[ReportedProblem, ...]:
     """Return the problems of `version_control` that were found at the last call of the agent."""
-    return msgspec.convert(part.get(VERSION_PROBLEMS, ()), tuple[Problem, ...])
+    return msgspec.convert(part.get(VERSION_PROBLEMS, ()), tuple[ReportedProblem, ...])
 
 
-def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str, Problem | None]:
+def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str, ReportedProblem | None]:
     """Return the version that `version_control` names with the first of these keys, its path, and what is wrong.
 
     The version is `stable` without a key. It is empty with a problem: then nothing is to be changed.
@@ -246,7 +246,7 @@ def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[
         if isinstance(value, str) and version_form(value) is not None:
             return value, path, None
         kind = "text" if isinstance(value, str) else f"a {type(value).__name__}"
-        return "", path, Problem(path, f"{str(value)[:100]!r} ({kind}) is not a version; {KEPT}", _FORMS)
+        return "", path, ReportedProblem(path, f"{str(value)[:100]!r} ({kind}) is not a version; {KEPT}", _FORMS)
     return STABLE, f"agent.version_control.{names[0]}", None
 
 

@@ -13,7 +13,7 @@ from schema import SemanticVersion
 from uplink.releases import CHANNELS, STABLE, normal_platform
 
 
-class State(Enum):
+class RolloutState(Enum):
     """State of a rollout. The values are stored."""
 
     ACTIVE = "active"
@@ -33,12 +33,12 @@ class Rollout:
     tags: frozenset[str] = frozenset()  # a machine needs one of them; empty for all
     locations: frozenset[str] = frozenset()  # a machine is in one of them or below; empty for all
     stop_after: int | None = None  # most machines that may roll back
-    state: State = State.ACTIVE
+    state: RolloutState = RolloutState.ACTIVE
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RolloutFacts:
     """What decides about a machine."""
 
     part: str
@@ -49,7 +49,7 @@ class Facts:
 
 
 def choose(
-    channel: str, targets: Iterable[Published], rollouts: Mapping[str, Rollout], facts: Facts
+    channel: str, targets: Iterable[Published], rollouts: Mapping[str, Rollout], facts: RolloutFacts
 ) -> Published | None:
     """Return the target of one program for a machine; None if there is none.
 
@@ -68,21 +68,21 @@ def choose(
     return None
 
 
-def gets(rollout: Rollout, facts: Facts) -> bool:
+def gets(rollout: Rollout, facts: RolloutFacts) -> bool:
     """Return whether a machine gets the version of a rollout.
 
     While it is paused or stopped, only machines that run the version already keep it.
     """
     match rollout.state:
-        case State.FINISHED:
+        case RolloutState.FINISHED:
             return True
-        case State.ACTIVE:
+        case RolloutState.ACTIVE:
             return selected(rollout, facts) or facts.running == rollout.version
-        case State.PAUSED | State.STOPPED:
+        case RolloutState.PAUSED | RolloutState.STOPPED:
             return facts.running == rollout.version
 
 
-def selected(rollout: Rollout, facts: Facts) -> bool:
+def selected(rollout: Rollout, facts: RolloutFacts) -> bool:
     """Return whether tags, location and percentage of a rollout select a machine.
 
     The share of a machine depends only on the rollout and the machine, so a higher percentage only adds machines.
@@ -103,7 +103,9 @@ def share(rollout: str, part: str) -> float:
 def must_stop(rollout: Rollout, rolled_back: Collection[str]) -> bool:
     """Return whether an active rollout must stop, because more machines rolled back than it allows."""
     return (
-        rollout.state is State.ACTIVE and rollout.stop_after is not None and len(set(rolled_back)) > rollout.stop_after
+        rollout.state is RolloutState.ACTIVE
+        and rollout.stop_after is not None
+        and len(set(rolled_back)) > rollout.stop_after
     )
 
 

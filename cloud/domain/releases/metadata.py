@@ -32,7 +32,7 @@ _SHA256: Final = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SignedTarget:
     """A target: a release with the hash (SHA-256, hexadecimal) and size in bytes of its file."""
 
     custom: Custom
@@ -46,7 +46,7 @@ class Checked:
 
     version: int
     expires: datetime
-    targets: tuple[Target, ...] = ()
+    targets: tuple[SignedTarget, ...] = ()
     keyids: Mapping[str, tuple[str, ...]] | None = None  # by role
 
 
@@ -214,14 +214,14 @@ def _check_keys(root: Any, online: Mapping[str, frozenset[str]]) -> None:
             raise _invalid(f"the role {role} has fewer keys than its threshold of {root.roles[role].threshold}")
 
 
-def _target(path: str, entry: Any) -> Target:
+def _target(path: str, entry: Any) -> SignedTarget:
     digest = entry.hashes.get("sha256")
     if set(entry.hashes) != {"sha256"} or not _is_hash(digest):
         raise _invalid(f"the target {path[:200]!r} must have exactly one hash, SHA-256")
     if not 0 < entry.length <= MAX_FILE:
         raise _invalid(f"the target {path[:200]!r} has {entry.length:,} bytes; 1 to {MAX_FILE:,} are possible")
     try:
-        return Target(custom_of(path, entry.custom), digest, entry.length)
+        return SignedTarget(custom_of(path, entry.custom), digest, entry.length)
     except ValueError as error:
         raise _invalid(str(error)) from None
 

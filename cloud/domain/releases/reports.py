@@ -35,7 +35,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecordedOutcome:
     """How an update ended. `ended` is by the clock of the machine, `received` by that of the cloud."""
 
     program: str
@@ -84,7 +84,7 @@ def newest(sql: Sql, subject: str) -> Received | None:
     return None if row is None else Received(moment_of(row["received"]), row["report"])
 
 
-def outcomes(sql: Sql, subject: str, program: str = "") -> list[Outcome]:
+def outcomes(sql: Sql, subject: str, program: str = "") -> list[RecordedOutcome]:
     """Return the outcomes of a part, newest first, of both programs or one."""
     rows = sql.rows(
         f"""
@@ -95,7 +95,7 @@ def outcomes(sql: Sql, subject: str, program: str = "") -> list[Outcome]:
         *([program] if program else []),
     )
     return [
-        Outcome(
+        RecordedOutcome(
             row["program"],
             row["version"],
             row["version_from"],
@@ -109,7 +109,7 @@ def outcomes(sql: Sql, subject: str, program: str = "") -> list[Outcome]:
     ]
 
 
-def progress(sql: Sql, owner: str, program: str, version: str, limit: int) -> list[rollouts.Progress]:
+def progress(sql: Sql, owner: str, program: str, version: str, limit: int) -> list[rollouts.RolloutProgress]:
     """Return how the machines of an organization fare with a version: those with an outcome, or that install it."""
     rows = sql.rows(
         """
@@ -135,13 +135,13 @@ def progress(sql: Sql, owner: str, program: str, version: str, limit: int) -> li
         else:
             continue
         identity = (row["id"], row["name"], row["machine"], row["place"])
-        entries.append(rollouts.Progress(*identity, state, row["version"], reason, since))
+        entries.append(rollouts.RolloutProgress(*identity, state, row["version"], reason, since))
         if len(entries) == limit:
             break
     return entries
 
 
-def _latest_outcomes(sql: Sql, owner: str, program: str, version: str) -> dict[str, Outcome]:
+def _latest_outcomes(sql: Sql, owner: str, program: str, version: str) -> dict[str, RecordedOutcome]:
     rows = sql.rows(
         """
         SELECT agent_outcomes.part_id, version_from, digest, result, reason, ended, agent_outcomes.received
@@ -154,7 +154,7 @@ def _latest_outcomes(sql: Sql, owner: str, program: str, version: str) -> dict[s
         version,
     )
     return {
-        row["part_id"]: Outcome(
+        row["part_id"]: RecordedOutcome(
             program,
             version,
             row["version_from"],
@@ -188,7 +188,7 @@ def _store_program(sql: Sql, subject: str, program: str, report: Program) -> Non
     )
 
 
-def _row(subject: str, program: str, outcome: agent_report.Outcome, now: datetime) -> Sequence[Any] | None:
+def _row(subject: str, program: str, outcome: agent_report.AgentUpdateOutcome, now: datetime) -> Sequence[Any] | None:
     """Return the row of an outcome; None if its time is outside the range of dates."""
     ended = moment(outcome.ended)
     if ended is None:

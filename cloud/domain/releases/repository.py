@@ -15,7 +15,7 @@ from typing import Final
 
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.releases import files, metadata
-from cloud.domain.releases.metadata import Checked, Target
+from cloud.domain.releases.metadata import Checked, SignedTarget
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -234,7 +234,7 @@ def renew(sql: Sql, owner: str, now: datetime) -> None:
         _sign(sql, owner, now, snapshot=False)
 
 
-def _check_files(sql: Sql, owner: str, all_targets: Sequence[Target]) -> None:
+def _check_files(sql: Sql, owner: str, all_targets: Sequence[SignedTarget]) -> None:
     for target in all_targets:
         file = files.by_digest(sql, owner, target.digest)
         if file is None:
@@ -250,7 +250,7 @@ def _check_files(sql: Sql, owner: str, all_targets: Sequence[Target]) -> None:
             )
 
 
-def _index(sql: Sql, owner: str, all_targets: Sequence[Target], now: datetime) -> None:
+def _index(sql: Sql, owner: str, all_targets: Sequence[SignedTarget], now: datetime) -> None:
     sql.run("DELETE FROM release_targets WHERE organization_id = ?", owner)
     sql.many(
         "INSERT INTO release_targets (organization_id, path, program, version, platform, channels, digest) "

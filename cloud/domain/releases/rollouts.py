@@ -11,7 +11,7 @@ from typing import Any, Final
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.organizations.tenants import above, location, missing
 from cloud.domain.releases import decision, repository
-from cloud.domain.releases.decision import Facts, Rollout, State
+from cloud.domain.releases.decision import Rollout, RolloutFacts, RolloutState
 from cloud.store.sql import Sql, inserted
 from cloud.values.limits import ROLLOUTS
 from cloud.values.names import new_id
@@ -28,7 +28,7 @@ _FAILED: Final = (ROLLED_BACK, "rejected")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRollout:
     """A rollout with its times. Roll-backs that were reported before `counted` are not counted."""
 
     rollout: Rollout
@@ -38,7 +38,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RolloutProgress:
     """How a machine fares with the version of a rollout.
 
     `state` is `updated`, `rolled_back`, `rejected`, `superseded`, a step of its update, or `waiting`.
@@ -54,7 +54,7 @@ class Progress:
     since: datetime | None = None
 
 
-def rollouts(sql: Sql, owner: str) -> list[Stored]:
+def rollouts(sql: Sql, owner: str) -> list[StoredRollout]:
     """Return all rollouts of an organization, newest first."""
     return [_stored(row) for row in sql.rows(f"{_ALL} WHERE organization_id = ? ORDER BY created DESC", owner)]
 
@@ -65,7 +65,7 @@ def of_program(sql: Sql, owner: str, program: str) -> dict[str, Rollout]:
     return {row["version"]: _stored(row).rollout for row in rows}
 
 
-def rollout(sql: Sql, owner: str, program: str, version: str) -> Stored:
+def rollout(sql: Sql, owner: str, program: str, version: str) -> StoredRollout:
     """Return one rollout; NOT_FOUND."""
     row = sql.row(f"{_ALL} WHERE organization_id = ? AND program = ? AND version = ?", owner, program, version)
     if row is None:
@@ -88,7 +88,7 @@ def start(
     tags: Collection[str] = (),
     locations: Collection[str] = (),
     stop_after: int | None = None,
-) -> Stored:
+) -> StoredRollout:
     """Start a rollout, or widen one that is not finished to a higher percentage.
 
     PRECONDITION if the version is released to all machines already, another rollout of the program is not finished, or
@@ -105,7 +105,9 @@ def start(
     in_force = {target.custom.version for target in repository.targets(sql, owner, program)}
     _check_new(sql, owner, program, version, in_force)
     unfinished = [
-        name for name, entry in existing.items() if entry.rollout.state is not State.FINISHED and name in in_force
+        name
+        for name, entry in existing.items()
+        if entry.rollout.state is not RolloutState.FINISHED and name in in_force
     ]
     if unfinished:
         raise MachineError(
@@ -123,7 +125,7 @@ def start(
         "tags": json.dumps(_checked_tags(tags)),
         "locations": json.dumps(_checked_locations(sql, owner, locations)),
         "stop_after": stop_after,
-        "state": State.ACTIVE.value,
+        "state": RolloutState.ACTIVE.value,
         "reason": "",
         "created": stored(now),
         "changed": stored(now),
@@ -134,19 +136,21 @@ def start(
     return rollout(sql, owner, program, version)
 
 
-def set_state(sql: Sql, owner: str, program: str, version: str, state: State, now: datetime, reason: str = "") -> None:
+def set_state(
+    sql: Sql, owner: str, program: str, version: str, state: RolloutState, now: datetime, reason: str = ""
+) -> None:
     """Pause, resume, stop or finish a rollout. PRECONDITION for a finished one, NOT_FOUND.
 
     After `resume`, only roll-backs from now on are counted.
     """
     before = rollout(sql, owner, program, version)
-    if before.rollout.state is State.FINISHED and state is not State.FINISHED:
+    if before.rollout.state is RolloutState.FINISHED and state is not RolloutState.FINISHED:
         raise MachineError(
             f"the rollout of {program} {version} is finished: all machines get this version",
             kind=ErrorKind.PRECONDITION,
             remedy="to take the version back, withdraw it: `machine cloud releases withdraw`",
         )
-    counted = now if state is State.ACTIVE else before.counted
+    counted = now if state is RolloutState.ACTIVE else before.counted
     sql.run(
         "UPDATE rollouts SET state = ?, reason = ?, changed = ?, counted = ? WHERE id = ?",
         state.value,
@@ -165,7 +169,7 @@ def stop_if_failing(sql: Sql, owner: str, program: str, version: str, now: datet
         owner,
         program,
         version,
-        State.ACTIVE.value,
+        RolloutState.ACTIVE.value,
     )
     if row is None:
         return False
@@ -174,11 +178,11 @@ def stop_if_failing(sql: Sql, owner: str, program: str, version: str, now: datet
     if not decision.must_stop(entry.rollout, failed):
         return False
     reason = f"{len(failed)} machines rolled back, more than {entry.rollout.stop_after}"
-    set_state(sql, owner, program, version, State.STOPPED, now, reason)
+    set_state(sql, owner, program, version, RolloutState.STOPPED, now, reason)
     return True
 
 
-def rolled_back(sql: Sql, owner: str, entry: Stored) -> list[str]:
+def rolled_back(sql: Sql, owner: str, entry: StoredRollout) -> list[str]:
     """Return the parts that rolled back from the version of a rollout since its roll-backs are counted."""
     rows = sql.rows(
         f"""
@@ -194,7 +198,7 @@ def rolled_back(sql: Sql, owner: str, entry: Stored) -> list[str]:
     return [row["part_id"] for row in rows]
 
 
-def facts(sql: Sql, part: PartRecord, running: str) -> Facts:
+def facts(sql: Sql, part: PartRecord, running: str) -> RolloutFacts:
     """Return the facts about a part that runs the version `running` of a program.
 
     Its tags are those that it reports about its platform, and the texts in the list `tags` of its metadata and of its
@@ -202,7 +206,7 @@ def facts(sql: Sql, part: PartRecord, running: str) -> Facts:
     """
     platform, reported = str(part.reported.get("platform", "")), part.reported.get("platform_tags") or ()
     places = frozenset(place.id for place in above(sql, part.location_id))
-    return Facts(part.id, platform, frozenset(map(str, reported)) | _own_tags(sql, part), places, running)
+    return RolloutFacts(part.id, platform, frozenset(map(str, reported)) | _own_tags(sql, part), places, running)
 
 
 def _own_tags(sql: Sql, part: PartRecord) -> frozenset[str]:
@@ -250,16 +254,16 @@ def _check_new(sql: Sql, owner: str, program: str, version: str, in_force: Colle
 def _widen(
     sql: Sql,
     owner: str,
-    before: Stored,
+    before: StoredRollout,
     percent: float,
     tags: frozenset[str],
     locations: frozenset[str],
     stop_after: int | None,
     now: datetime,
-) -> Stored:
+) -> StoredRollout:
     old = before.rollout
     same = (tags or old.tags) == old.tags and (locations or old.locations) == old.locations
-    if old.state is State.FINISHED or percent < old.percent or not same:
+    if old.state is RolloutState.FINISHED or percent < old.percent or not same:
         raise MachineError(
             f"there is a rollout of {old.program} {old.version} to {old.percent:g} % ({old.state.value}), which can "
             "only be widened",
@@ -294,7 +298,7 @@ def _checked_locations(sql: Sql, owner: str, locations: Collection[str]) -> list
     return sorted(set(locations))
 
 
-def _stored(row: Mapping[str, Any]) -> Stored:
+def _stored(row: Mapping[str, Any]) -> StoredRollout:
     entry = Rollout(
         id=row["id"],
         program=row["program"],
@@ -303,7 +307,7 @@ def _stored(row: Mapping[str, Any]) -> Stored:
         tags=frozenset(json.loads(row["tags"])),
         locations=frozenset(json.loads(row["locations"])),
         stop_after=row["stop_after"],
-        state=State(row["state"]),
+        state=RolloutState(row["state"]),
         reason=row["reason"],
     )
-    return Stored(entry, moment_of(row["created"]), moment_of(row["changed"]), moment_of(row["counted"]))
+    return StoredRollout(entry, moment_of(row["created"]), moment_of(row["changed"]), moment_of(row["counted"]))

@@ -21,7 +21,7 @@ from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError, shortened
-from training.jobs import FINAL, Event, Happening, ModelType, State, Status, decode_event, encode_event, next_state
+from training.jobs import FINAL, Event, Happening, JobState, ModelType, Status, decode_event, encode_event, next_state
 from triggers import TrainingEnded
 
 KIND: Final = "training job"  # in error messages
@@ -32,7 +32,7 @@ LOGS: Final = timedelta(days=7)  # events are kept so long after the end of thei
 PAGE: Final = 500  # log entries
 AT_ONCE: Final = 5000  # events that one transaction deletes; the next one continues
 MAX_ERROR: Final = 4096  # characters of the reason of a failure in messages
-_UNFINISHED: Final = tuple(state.value for state in State if state not in FINAL)
+_UNFINISHED: Final = tuple(state.value for state in JobState if state not in FINAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class JobRecord:
     id: str
     task: NewJob
     author: Author
-    state: State
+    state: JobState
     reason: str
     created: datetime
     changed: datetime
@@ -108,12 +108,12 @@ def submit(sql: Sql, task: NewJob, author: Author, now: datetime) -> str:
             "arguments": json.dumps(dict(task.arguments)),
             "author_type": author.type,
             "author": author.name,
-            "state": State.PENDING.value,
+            "state": JobState.PENDING.value,
             "created": moment,
             "changed": moment,
         },
     )
-    append(sql, subject, [Status(State.PENDING)], now)
+    append(sql, subject, [Status(JobState.PENDING)], now)
     sql.notify(TOPIC, subject)
     return subject
 
@@ -140,8 +140,8 @@ def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
         owner,
         name,
         version,
-        State.FAILED.value,
-        State.CANCELED.value,
+        JobState.FAILED.value,
+        JobState.CANCELED.value,
     )
     if row is not None:
         raise MachineError(
@@ -184,13 +184,13 @@ def job(sql: Sql, subject: str) -> JobRecord:
     return record(row)
 
 
-def jobs(sql: Sql, owner: str, state: State | None = None) -> list[JobRecord]:
+def jobs(sql: Sql, owner: str, state: JobState | None = None) -> list[JobRecord]:
     """Return the jobs of an organization, newest first, all or those in one state."""
     rows = sql.rows(f"{_JOB} WHERE organization_id = ? ORDER BY number DESC", owner)
     return [record(row) for row in rows if state is None or row["state"] == state.value]
 
 
-def page(sql: Sql, owner: str, state: State | None, before: int, limit: int) -> list[JobRecord]:
+def page(sql: Sql, owner: str, state: JobState | None, before: int, limit: int) -> list[JobRecord]:
     """Return at most `limit` jobs of an organization with lower numbers than `before` (0: all), newest first."""
     rows = sql.rows(
         f"{_JOB} WHERE organization_id = ? AND (? = 0 OR number < ?) AND (? = '' OR state = ?) "
@@ -223,7 +223,7 @@ def record(row: Mapping[str, Any]) -> JobRecord:
         id=row["id"],
         task=task,
         author=Author(row["author_type"], row["author"]),
-        state=State(row["state"]),
+        state=JobState(row["state"]),
         reason=row["reason"],
         created=moment_of(row["created"]),
         changed=moment_of(row["changed"]),
@@ -237,22 +237,22 @@ def record(row: Mapping[str, Any]) -> JobRecord:
 
 def change(
     sql: Sql, subject: JobRecord, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
-) -> State:
+) -> JobState:
     """Apply `happening` to a job, and record and announce the new state; PRECONDITION if it cannot happen now."""
     state = next_state(subject.state, happening)
     if state is subject.state:
         return state
     ended = stored(now) if state in FINAL else None
-    keeps_worker = state in (State.IN_PROGRESS, State.CANCELING)
-    reason = reason if state in (State.FAILED, State.PENDING) else ""
+    keeps_worker = state in (JobState.IN_PROGRESS, JobState.CANCELING)
+    reason = reason if state in (JobState.FAILED, JobState.PENDING) else ""
     sql.run(
         "UPDATE training_jobs SET state = ?, reason = ?, changed = ?, ended = ?, model = ?, "
         "worker = CASE WHEN ? = 1 THEN worker ELSE '' END WHERE id = ?",
         state.value,
-        reason if state is State.FAILED else "",
+        reason if state is JobState.FAILED else "",
         stored(now),
         ended,
-        model if state is State.COMPLETED else "",
+        model if state is JobState.COMPLETED else "",
         int(keeps_worker),
         subject.id,
     )

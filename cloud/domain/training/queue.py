@@ -16,7 +16,7 @@ from cloud.domain.training.jobs import JobRecord
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
-from training.jobs import RUNNING, Event, Happening, State
+from training.jobs import RUNNING, Event, Happening, JobState
 
 LEASE: Final = timedelta(seconds=90)
 RENEWAL: Final = timedelta(seconds=20)  # pause between two renewals
@@ -39,7 +39,7 @@ def take(sql: Sql, worker: str, now: datetime) -> JobRecord | None:
     sql.in_turn("training queue")
     waiting = sql.rows(
         "SELECT organization_id, MIN(number) AS number FROM training_jobs WHERE state = ? GROUP BY organization_id",
-        State.PENDING.value,
+        JobState.PENDING.value,
     )
     if not waiting:
         return None
@@ -95,7 +95,7 @@ def report(sql: Sql, subject: str, worker: str, events: Sequence[Event], now: da
 
 def end(
     sql: Sql, subject: str, worker: str, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
-) -> State:
+) -> JobState:
     """Record the end of a job that `worker` runs; LostError."""
     return jobs.change(sql, holds(sql, subject, worker), happening, now, reason=reason, model=model)
 
@@ -119,7 +119,7 @@ def recover(sql: Sql, now: datetime, ended: Collection[str] = ()) -> datetime | 
             lost_at = lost_at or moment_of(row["lease"])
             continue
         subject = jobs.record(row)
-        if subject.state is State.IN_PROGRESS and subject.attempts >= ATTEMPTS:
+        if subject.state is JobState.IN_PROGRESS and subject.attempts >= ATTEMPTS:
             reason = f"the cloud that ran it stopped without notice, {subject.attempts} times"
             jobs.change(sql, subject, Happening.FAIL, now, reason=reason)
         else:

@@ -8,7 +8,7 @@ from typing import Final
 
 from cloud.domain.training.jobs import JobRecord, record
 from cloud.store.sql import Sql
-from training.jobs import Report, State, encode_report, read_report
+from training.jobs import JobState, Report, encode_report, read_report
 
 VERSIONS: Final = 20  # of a model that are compared
 
@@ -44,7 +44,7 @@ def versions(sql: Sql, owner: str, model: str) -> list[tuple[JobRecord, Report |
     rows = sql.rows(
         "SELECT * FROM training_jobs WHERE organization_id = ? AND model_name = ? AND state = ? "
         "ORDER BY number DESC LIMIT ?",
-        owner, model, State.COMPLETED.value, VERSIONS,
+        owner, model, JobState.COMPLETED.value, VERSIONS,
     )  # fmt: skip
     return [(record(row), report(sql, row["id"])) for row in rows]
 

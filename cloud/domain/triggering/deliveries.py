@@ -27,7 +27,7 @@ PAGE: Final = 50
 MAX_PAGE: Final = 500
 
 
-class State(Enum):
+class DeliveryState(Enum):
     """State of a delivery."""
 
     WAITING = "waiting"  # it is being sent, or waits for its time
@@ -60,7 +60,7 @@ class Delivery:
     method: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    state: State = State.WAITING
+    state: DeliveryState = DeliveryState.WAITING
     due: datetime | None = None
     tries: int = 0
     attempts: int = 0
@@ -108,7 +108,7 @@ def add(sql: Sql, delivery: Delivery) -> None:
         "method": delivery.method,
         "headers": json.dumps(delivery.headers),
         "body": delivery.body,
-        "state": State.WAITING.value,
+        "state": DeliveryState.WAITING.value,
         "due": stored(delivery.created),
     }
     inserted(sql, "deliveries", row)
@@ -157,7 +157,7 @@ def release(sql: Sql) -> int:
     return sql.run("UPDATE deliveries SET sending = 0, due = created WHERE state = 'waiting' AND sending = 1")
 
 
-def record(sql: Sql, delivery: Delivery, attempt: Attempt, state: State, retry_at: datetime | None) -> int:
+def record(sql: Sql, delivery: Delivery, attempt: Attempt, state: DeliveryState, retry_at: datetime | None) -> int:
     """Record an attempt and return its number. A WAITING delivery is retried at `retry_at`.
 
     A delivery that another process has delivered in the meantime stays delivered. Return 0 if the delivery was deleted.
@@ -178,7 +178,7 @@ def record(sql: Sql, delivery: Delivery, attempt: Attempt, state: State, retry_a
             "error": attempt.error,
         },
     )
-    new_state = State.DELIVERED if row["state"] == State.DELIVERED.value else state
+    new_state = DeliveryState.DELIVERED if row["state"] == DeliveryState.DELIVERED.value else state
     sql.run(
         "UPDATE deliveries SET state = ?, due = ?, sending = 0, tries = tries + 1, attempts = ? WHERE id = ?",
         new_state.value,
@@ -245,7 +245,7 @@ def deliveries(
     part: str,
     *,
     trigger: str = "",
-    state: State | None = None,
+    state: DeliveryState | None = None,
     before: int | None = None,
     limit: int = PAGE,
 ) -> list[Delivery]:
@@ -318,7 +318,7 @@ def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
     A waiting delivery is tried now instead of later; if that fails, its retry delay is as if it had not been replayed.
     """
     current = delivery(sql, part, subject)
-    waiting = current.state is State.WAITING
+    waiting = current.state is DeliveryState.WAITING
     changed = sql.run(
         "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = ?"
         " WHERE id = ? AND (state <> 'waiting' OR (sending = 0 AND due > ?))",
@@ -359,7 +359,7 @@ def _delivery(row: Mapping[str, Any]) -> Delivery:
         method=row["method"],
         headers=tuple((name, value) for name, value in json.loads(row["headers"])),
         body=bytes(row["body"]),
-        state=State(row["state"]),
+        state=DeliveryState(row["state"]),
         due=moment_of(row["due"]),
         tries=row["tries"],
         attempts=row["attempts"],

@@ -16,7 +16,7 @@ from cloud.domain.triggering.configured import DATA, listens
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, now
-from triggers import Ingested, Reading
+from triggers import Ingested, TabularReading
 
 _NOT_FINITE: Final = re.compile("NaN|Infinity")  # as the text of a reading has such numbers, and JSON does not
 
@@ -54,8 +54,8 @@ def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
         enqueue(sql, what.part, event, at or now())
 
 
-def _event(reading: NewReading) -> Reading:
+def _event(reading: NewReading) -> TabularReading:
     """Return a reading for the queue, where its text is copied unless JSON does not allow it."""
     requested, received, text = reading
     data: Any = json.loads(text) if _NOT_FINITE.search(text) else msgspec.Raw(text.encode())
-    return Reading(moment_of(requested), moment_of(received), data)
+    return TabularReading(moment_of(requested), moment_of(received), data)

@@ -19,11 +19,11 @@ from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.triggering import deliveries, training_messages
 from cloud.domain.triggering.configured import target_of
-from cloud.domain.triggering.deliveries import Attempt, Delivery, State, shown_target
+from cloud.domain.triggering.deliveries import Attempt, Delivery, DeliveryState, shown_target
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock
-from triggers import EMAIL, TRAINING, Notification, Outcome, cooldown, next_try
+from triggers import EMAIL, TRAINING, AttemptOutcome, Notification, cooldown, next_try
 
 CONCURRENT: Final = 16  # messages sent at the same time, not counting emails
 EMAILS: Final = 2
@@ -41,7 +41,7 @@ _REMOVED: Final = {
 }
 _ARTICLES: Final = {"webhook": "a webhook", "email": "an email", "push": "a push message"}
 
-Send = Callable[[Delivery, Notification, str, datetime], Awaitable[Outcome]]
+Send = Callable[[Delivery, Notification, str, datetime], Awaitable[AttemptOutcome]]
 """Function that makes one attempt; it is cancelled at its time limit. Failures of a receiver are Outcomes.
 
 The string is the secret that signs if the notification has no own one.
@@ -111,21 +111,21 @@ class Outbox:
         finally:
             self._sending[delivery.type == EMAIL] -= 1
 
-    async def _attempt(self, delivery: Delivery, now: datetime) -> Outcome:
+    async def _attempt(self, delivery: Delivery, now: datetime) -> AttemptOutcome:
         send = self._senders.get(delivery.type)
         if send is None:
-            return Outcome(error=f"this cloud does not deliver {delivery.type} messages", final=True)
+            return AttemptOutcome(error=f"this cloud does not deliver {delivery.type} messages", final=True)
         target = await self._store.read(lambda sql: _current(sql, delivery))
         if target is None:
-            return Outcome(error=_REMOVED[delivery.event == TRAINING], final=True)
+            return AttemptOutcome(error=_REMOVED[delivery.event == TRAINING], final=True)
         limit = LIMITS[delivery.type]
         with trio.move_on_after(limit):
             try:
                 return await send(delivery, *target, now)
             except Exception as error:
                 self._log.exception("a delivery failed because of an internal error", delivery=delivery.id)
-                return Outcome(error=f"this cloud failed to send it: {type(error).__name__}")
-        return Outcome(error=f"no answer within {limit:g} s")
+                return AttemptOutcome(error=f"this cloud failed to send it: {type(error).__name__}")
+        return AttemptOutcome(error=f"no answer within {limit:g} s")
 
 
 def _current(sql: Sql, delivery: Delivery) -> tuple[Notification, str] | None:
@@ -158,14 +158,16 @@ def _release(sql: Sql) -> int:
 
 
 def conclude(
-    sql: Sql, delivery: Delivery, attempt: Attempt, outcome: Outcome, wait: float | None, now: datetime
+    sql: Sql, delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome, wait: float | None, now: datetime
 ) -> None:
     """Record an attempt with the new state of the delivery, and log a failure in the machine's own log."""
     if outcome.delivered:
-        deliveries.record(sql, delivery, attempt, State.DELIVERED, None)
+        deliveries.record(sql, delivery, attempt, DeliveryState.DELIVERED, None)
         return
     retry_at = None if wait is None else now + timedelta(seconds=wait)
-    number = deliveries.record(sql, delivery, attempt, State.FAILED if retry_at is None else State.WAITING, retry_at)
+    number = deliveries.record(
+        sql, delivery, attempt, DeliveryState.FAILED if retry_at is None else DeliveryState.WAITING, retry_at
+    )
     if outcome.disable:
         deliveries.stop(sql, delivery, outcome.error, now)
     if delivery.event == TRAINING:

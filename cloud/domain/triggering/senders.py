@@ -13,15 +13,25 @@ from email.utils import parseaddr
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.outbox import Send
 from cloud.domain.triggering.ways import DeliverySettings
-from triggers import EMAIL, OWNERS, WEBHOOK, Mailer, Notification, Outcome, Request, deliver, signed_request
+from triggers import (
+    EMAIL,
+    OWNERS,
+    WEBHOOK,
+    AttemptOutcome,
+    Mailer,
+    Notification,
+    WebhookRequest,
+    deliver,
+    signed_request,
+)
 
 
 @asynccontextmanager
 async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
     """Open a Send for each type of delivery that this cloud can make."""
 
-    async def webhook(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
-        request = Request(delivery.method, delivery.target, delivery.headers, delivery.body)
+    async def webhook(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> AttemptOutcome:
+        request = WebhookRequest(delivery.method, delivery.target, delivery.headers, delivery.body)
         return await deliver(signed_request(notification, secret, request, delivery.id, now), ways.allow)
 
     if ways.smtp is None:
@@ -30,25 +40,25 @@ async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
     sender = ways.smtp.sender
     async with Mailer(ways.smtp).opened() as mailer:
 
-        async def mail(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
+        async def mail(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> AttemptOutcome:
             return _without_recipients(delivery) or await mailer.deliver(message_of(delivery, sender))
 
         yield {WEBHOOK: webhook, EMAIL: mail}
 
 
-async def _unsent(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
+async def _unsent(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> AttemptOutcome:
     reason = (
         "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT; deliveries of triggers can then be "
         "replayed"
     )
-    return _without_recipients(delivery) or Outcome(error=reason, final=True)
+    return _without_recipients(delivery) or AttemptOutcome(error=reason, final=True)
 
 
-def _without_recipients(delivery: Delivery) -> Outcome | None:
+def _without_recipients(delivery: Delivery) -> AttemptOutcome | None:
     """Return the outcome for an email without recipients; None if it has one."""
     if delivery.target != OWNERS:
         return None
-    return Outcome(
+    return AttemptOutcome(
         error="the owners have no email address: set `email` in the metadata of the machine, its location or "
         "the organization, or use an address in the trigger",
         final=True,

@@ -18,7 +18,7 @@ TYPES: Final = (WEBHOOK, EMAIL)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MessageTarget:
     """A webhook or an email address. `secret` signs webhooks."""
 
     type: str
@@ -31,7 +31,7 @@ class Target:
 class Used:
     """A target, with the newest message to it and its last attempt; None if there is none yet."""
 
-    target: Target
+    target: MessageTarget
     delivery: Delivery | None
     attempt: Attempt | None
 
@@ -99,15 +99,15 @@ def count(sql: Sql, owner: str) -> int:
     return counted(sql, "training_notifications", "organization_id", owner)
 
 
-def get(sql: Sql, owner: str, kind: str, value: str) -> Target | None:
+def get(sql: Sql, owner: str, kind: str, value: str) -> MessageTarget | None:
     """Return one target; None if it does not exist."""
     return next((target for target in all_of(sql, owner) if (target.type, target.value) == (kind, value)), None)
 
 
-def all_of(sql: Sql, owner: str) -> list[Target]:
+def all_of(sql: Sql, owner: str) -> list[MessageTarget]:
     """Return the targets of an organization, oldest first."""
     rows = sql.rows("SELECT * FROM training_notifications WHERE organization_id = ? ORDER BY created, value", owner)
-    return [Target(row["type"], row["value"], row["secret"], moment_of(row["created"])) for row in rows]
+    return [MessageTarget(row["type"], row["value"], row["secret"], moment_of(row["created"])) for row in rows]
 
 
 def used(sql: Sql, owner: str) -> list[Used]:

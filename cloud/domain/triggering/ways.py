@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from triggers import NOTHING, Allow, Settings
+from triggers import NOTHING, Allow, SmtpSettings
 
 SECURITIES: Final = ("starttls", "tls", "none")
 USER: Final = "MACHINE_CLOUD_SMTP_USER"
@@ -17,7 +17,7 @@ PASSWORD: Final = "MACHINE_CLOUD_SMTP_PASSWORD"  # name of an environment variab
 class DeliverySettings:
     """Delivery settings. Without `smtp`, emails are created and shown, but not sent."""
 
-    smtp: Settings | None = None
+    smtp: SmtpSettings | None = None
     allow: Allow = NOTHING
 
 
@@ -37,7 +37,9 @@ def ways(
     return DeliverySettings(_settings(smtp, sender, security, ca_file, environment), Allow.parse(allow))
 
 
-def _settings(smtp: str, sender: str, security: str, ca_file: str, environment: Mapping[str, str]) -> Settings | None:
+def _settings(
+    smtp: str, sender: str, security: str, ca_file: str, environment: Mapping[str, str]
+) -> SmtpSettings | None:
     if not smtp:
         if sender:
             raise ValueError("--smtp-from, the sender of emails, needs --smtp HOST:PORT")
@@ -45,7 +47,7 @@ def _settings(smtp: str, sender: str, security: str, ca_file: str, environment: 
     if not sender:
         raise ValueError("--smtp needs --smtp-from, such as alerts@example.com")
     host, port = _address(smtp)
-    return Settings(
+    return SmtpSettings(
         host=host,
         port=port,
         sender=sender,

@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases.agent_report import VERSION_PROBLEMS, Problem
-from cloud.services.agents.offers import Offers, UpdateInfo, section_of
+from cloud.domain.releases.agent_report import VERSION_PROBLEMS, ReportedProblem
+from cloud.services.agents.offers import AgentOffers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from uplink.releases import AGENT, PROBLEMS_KEY, SERVER
@@ -76,11 +76,11 @@ class AgentDeviceService(Service):
         """
         report = _reported(host_info, version_info)
 
-        def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None, list[Problem]]:
+        def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None, list[ReportedProblem]]:
             part = machines.part(sql, id)
             section = section_of(configurations.resolved(sql, id), "agent")
             reported = {key: value for key, value in part.reported.items() if key != VERSION_PROBLEMS} | report
-            offers = Offers(sql, self.cloud.links, self.now(), replace(part, reported=reported), section)
+            offers = AgentOffers(sql, self.cloud.links, self.now(), replace(part, reported=reported), section)
             problems = offers.problems
             if problems:
                 reported[VERSION_PROBLEMS] = to_builtins(problems)
@@ -100,7 +100,7 @@ class AgentDeviceService(Service):
         )
 
 
-def _with_problems(advanced: Mapping[str, Any], problems: list[Problem]) -> Mapping[str, Any]:
+def _with_problems(advanced: Mapping[str, Any], problems: list[ReportedProblem]) -> Mapping[str, Any]:
     """Return the section with the problems of versions: the published message has no field for them."""
     return {**advanced, PROBLEMS_KEY: to_builtins(problems)} if problems else advanced
 

@@ -12,7 +12,7 @@ from cloud.domain.organizations import keys
 from cloud.domain.organizations.keys import Grant
 from cloud.domain.permissions import call_rules
 from cloud.domain.releases.agent_report import KEPT
-from cloud.services.agents.offers import CUSTOM, Offers, section_of
+from cloud.services.agents.offers import CUSTOM, AgentOffers, section_of
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -66,7 +66,7 @@ class InstallationService(Service):
             part = machines.part(sql, part_id)
             part = replace(part, reported={**part.reported, "platform": platform})
             section = section_of(configurations.resolved(sql, part_id), "agent")
-            offers = Offers(sql, self.cloud.links, self.now(), part, section)
+            offers = AgentOffers(sql, self.cloud.links, self.now(), part, section)
             offer = offers.of(AGENT)
             if offer is None and (problem := offers.problem(AGENT)) is not None:
                 text = f"{problem.path} offers no machine-agent: {problem.message.removesuffix(f'; {KEPT}')}"

@@ -15,7 +15,7 @@ from cloud.domain.permissions.links import Links
 from cloud.domain.registry import files, items
 from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE, newest_first
 from cloud.domain.releases import agent_report, decision, repository, rollouts
-from cloud.domain.releases.agent_report import KEPT, Problem
+from cloud.domain.releases.agent_report import KEPT, ReportedProblem
 from cloud.domain.releases.files import ReleaseFile
 from cloud.store.sql import Sql
 from schema import MachineError
@@ -54,7 +54,7 @@ class UpdateInfo(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class AgentOffers:
     """The offers to a part. `section` is the key `agent` of its resolved configuration."""
 
     sql: Sql
@@ -62,7 +62,7 @@ class Offers:
     now: datetime
     part: PartRecord
     section: Mapping[str, Any]
-    decided: dict[str, tuple[UpdateInfo | None, Problem | None]] = field(default_factory=dict, init=False)
+    decided: dict[str, tuple[UpdateInfo | None, ReportedProblem | None]] = field(default_factory=dict, init=False)
 
     def of(self, program: str) -> UpdateInfo | None:
         """Return the version of a program that the part is to run; None if there is none for it.
@@ -72,20 +72,20 @@ class Offers:
         return self._decided(program)[0]
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ReportedProblem]:
         """What is wrong with the versions in the configuration: not valid, or not published for the machine."""
         return [problem for program in KEYS if (problem := self.problem(program)) is not None]
 
-    def problem(self, program: str) -> Problem | None:
+    def problem(self, program: str) -> ReportedProblem | None:
         """Return what is wrong with the version of a program in the configuration, None if nothing is."""
         return self._decided(program)[1]
 
-    def _decided(self, program: str) -> tuple[UpdateInfo | None, Problem | None]:
+    def _decided(self, program: str) -> tuple[UpdateInfo | None, ReportedProblem | None]:
         if program not in self.decided:
             self.decided[program] = self._decide(program)
         return self.decided[program]
 
-    def _decide(self, program: str) -> tuple[UpdateInfo | None, Problem | None]:
+    def _decide(self, program: str) -> tuple[UpdateInfo | None, ReportedProblem | None]:
         control = section_of(self.section, "version_control")
         version, path, problem = agent_report.wanted_version(control, KEYS[program])
         running = self._running(program)
@@ -106,7 +106,7 @@ class Offers:
         signed = repository.exists(self.sql, self.part.organization_id)
         return self._release(program, version) if signed else self._package(program, version)
 
-    def _not_published(self, program: str, version: str, path: str) -> Problem:
+    def _not_published(self, program: str, version: str, path: str) -> ReportedProblem:
         owner, platform = self.part.organization_id, normal_platform(str(self.part.reported.get("platform", "")))
         if repository.exists(self.sql, owner):
             targets = repository.targets(self.sql, owner, program)
@@ -121,7 +121,7 @@ class Offers:
                 if normal_platform(file.platform) in (platform, "any")
             }
         newest = ", ".join(newest_first(usable)[:5])
-        return Problem(
+        return ReportedProblem(
             path,
             f"version {version[:60]} of {program} is not published for {platform or 'this machine'}; {KEPT}",
             f"name a published version ({newest}), stable or dev" if newest else "publish it, or name another version",

@@ -72,13 +72,13 @@ class Configurations(Service):
 
         text = None if document is None else await self._encoded(document)
 
-        def work(candidate: configurations.Candidate | None, sql: Sql) -> tuple[PartFacts, _Saved | None]:
+        def work(candidate: configurations.CheckedConfiguration | None, sql: Sql) -> tuple[PartFacts, _Saved | None]:
             if name and name != machines.part(sql, id).name:
                 machines.rename_part(sql, id, name)
             saved = None if candidate is None else self._put(candidate, sql)
             return part_facts(self, sql, machines.part(sql, id)), saved
 
-        def check(sql: Sql) -> configurations.Candidate | None:
+        def check(sql: Sql) -> configurations.CheckedConfiguration | None:
             return None if document is None else self._candidate(id, document, last_known_update, text, sql)
 
         async def attempt() -> tuple[PartFacts, _Saved | None]:
@@ -121,7 +121,7 @@ class Configurations(Service):
 
     def _candidate(
         self, part: str, document: Mapping[str, Any], last_known: datetime | None, text: str | None, sql: Sql
-    ) -> configurations.Candidate:
+    ) -> configurations.CheckedConfiguration:
         """Check a document in a read-only transaction, so that writers need not wait.
 
         Callers with only shared access to the machine may not add private fragments of its organization, whose content
@@ -144,7 +144,7 @@ class Configurations(Service):
             )
         return candidate
 
-    def _put(self, candidate: configurations.Candidate, sql: Sql) -> _Saved | None:
+    def _put(self, candidate: configurations.CheckedConfiguration, sql: Sql) -> _Saved | None:
         """Save a candidate; None if nothing has changed. Raises Stale if it must be checked again."""
         self.again(sql)
         revision = configurations.put(sql, candidate, self.author, self.now())

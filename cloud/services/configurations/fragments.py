@@ -94,10 +94,10 @@ class Fragments(Service):
         """Create a fragment, which is private by default."""
         stored_visibility = _VISIBILITY.get(visibility or m.Visibility.PRIVATE, "private")
 
-        def check(sql: Sql) -> fragments.Candidate:
+        def check(sql: Sql) -> fragments.CheckedFragment:
             return fragments.new_candidate(sql, organization_id, config or {}, stored_visibility)
 
-        def work(candidate: fragments.Candidate, sql: Sql) -> m.Fragment:
+        def work(candidate: fragments.CheckedFragment, sql: Sql) -> m.Fragment:
             self.again(sql)
             fragments.create_fragment(sql, organization_id, name, candidate, self.author, self.now())
             return self._message(sql, fragments.fragment(sql, candidate.id))
@@ -128,7 +128,7 @@ class Fragments(Service):
         if stored_visibility is None and public is not None:
             stored_visibility = "public" if public else "private"
 
-        def work(candidate: fragments.Candidate | None, sql: Sql) -> m.Fragment:
+        def work(candidate: fragments.CheckedFragment | None, sql: Sql) -> m.Fragment:
             self.again(sql)
             if name and name != fragments.fragment(sql, id).name:
                 fragments.rename_fragment(sql, id, name)
@@ -138,7 +138,7 @@ class Fragments(Service):
                 fragments.show_fragment(sql, id, stored_visibility)
             return self._message(sql, fragments.fragment(sql, id))
 
-        def check(sql: Sql) -> fragments.Candidate | None:
+        def check(sql: Sql) -> fragments.CheckedFragment | None:
             return None if document is None else fragments.candidate(sql, id, document, last_known_update)
 
         async def attempt() -> m.Fragment:

@@ -9,7 +9,7 @@ from cloud.domain.data import files, labels
 from cloud.domain.data.files import FileRecord
 from cloud.domain.data.filters import DataFilter
 from cloud.domain.data.pages import PAGE, Page
-from cloud.domain.data.sources import Source, last_segment
+from cloud.domain.data.sources import DataSource, last_segment
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor, read_cursor
@@ -98,7 +98,7 @@ def id_of(old: m.BinaryID | None, new: str) -> str:
     return ids_of([old] if old is not None and not new else [], [new] if new else [])[0]
 
 
-def metadata_of(source: Source, tags: Iterable[str], mime: str = "") -> m.CaptureMetadata:
+def metadata_of(source: DataSource, tags: Iterable[str], mime: str = "") -> m.CaptureMetadata:
     """Return the origin of data as a message."""
     return m.CaptureMetadata(
         organization_id=source.organization_id,

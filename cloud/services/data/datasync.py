@@ -264,7 +264,7 @@ def _shape_error(metadata: m.UploadMetadata, contents: Contents) -> MachineError
     return None
 
 
-def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any]) -> sources.Source:
+def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any]) -> sources.DataSource:
     return sources.source_of(
         sql, metadata.part_id, metadata.component_type, metadata.component_name, metadata.method_name, parameters
     )
@@ -290,7 +290,7 @@ def _dated(captured: Iterable[Captured], now: int) -> list[NewReading]:
 
 
 def _ingestion(
-    source: sources.Source,
+    source: sources.DataSource,
     kind: str,
     subject: str,
     first: datetime,

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cloud.domain.certificates import parts
-from cloud.domain.certificates.issue import Pair
+from cloud.domain.certificates.issue import CertificatePair
 from cloud.domain.certificates.machine_names import canonical, names_for
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
@@ -49,7 +49,7 @@ class PartCertificates(Service):
                 remedy="start machine-cloud with --tls, or let machines serve without TLS",
             )
 
-        def names_and_stored(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
+        def names_and_stored(sql: Sql) -> tuple[str, tuple[str, ...], CertificatePair | None]:
             if self.author.type not in MACHINES:
                 self.require(sql, Role.OWNER, ObjectKind.PART, id, home=True)
             part = machines.part(sql, id)

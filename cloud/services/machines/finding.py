@@ -25,7 +25,7 @@ class FavoriteMachine:
     created_on: datetime
 
 
-class Finding(Service):
+class MachineFinding(Service):
     """Ways to find a machine."""
 
     async def get_robot_part_by_name_and_location(self, name: str, location_id: str) -> m.RobotPart:

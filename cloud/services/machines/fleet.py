@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cloud.domain.data.segments import listed as segments
-from cloud.domain.data.segments.listed import Stored
+from cloud.domain.data.segments.listed import SegmentTotals
 from cloud.domain.fleet import arrangements, fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
 from cloud.domain.fleet.watching import LiveSnapshot
@@ -20,7 +20,7 @@ from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
 from cloud.domain.releases import reports, requests
-from cloud.domain.releases.reports import Outcome, Received
+from cloud.domain.releases.reports import Received, RecordedOutcome
 from cloud.domain.releases.requests import AgentRequest
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -35,7 +35,7 @@ class SeenMachine:
     part: str
     snapshot: LiveSnapshot | None
     report: Received | None
-    outcomes: list[Outcome]
+    outcomes: list[RecordedOutcome]
     requests: list[AgentRequest]
 
 
@@ -57,13 +57,13 @@ class FleetService(Service):
             lambda sql: (fleet.fleet(sql, self.author), list(fleet.locations(sql, self.author).values()))
         )
 
-    async def figures(self) -> tuple[list[FleetMachine], Stored | None]:
+    async def figures(self) -> tuple[list[FleetMachine], SegmentTotals | None]:
         """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.
 
         These metrics cover all tenants: only the organization of the first start gets them.
         """
 
-        def work(sql: Sql) -> tuple[list[FleetMachine], Stored | None]:
+        def work(sql: Sql) -> tuple[list[FleetMachine], SegmentTotals | None]:
             first = first_organization(sql)
             operates_cloud = bool(first) and holder(sql, self.author).organization == first
             return fleet.fleet(sql, self.author), segments.figures(sql) if operates_cloud else None

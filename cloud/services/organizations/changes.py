@@ -15,7 +15,7 @@ from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class AuditPage:
     """A page of the audit log, with the actions and keys by which it can be filtered.
 
     `places` has the names of what the roles in its entries apply to, by kind and id.
@@ -31,10 +31,10 @@ class Changes:
 class ChangeService(Service):
     """A request of the page of changes."""
 
-    async def changes(self, query: AuditQuery) -> Changes:
+    async def changes(self, query: AuditQuery) -> AuditPage:
         """Return changes in the caller's organization; PERMISSION unless the caller owns all of it."""
 
-        def work(sql: Sql) -> Changes:
+        def work(sql: Sql) -> AuditPage:
             owner = audit.organization_of(sql, self.author)
             try:
                 self.require(sql, Role.OWNER, ObjectKind.ORGANIZATION, owner)
@@ -46,6 +46,6 @@ class ChangeService(Service):
                 ) from None
             names = [(key.id, key.name) for key in keys.keys(sql, owner)]
             entries = audit.entries(sql, owner, query)
-            return Changes(entries, audit.actions(sql, owner), names, audit.places(sql, owner, entries))
+            return AuditPage(entries, audit.actions(sql, owner), names, audit.places(sql, owner, entries))
 
         return await self.read(work)

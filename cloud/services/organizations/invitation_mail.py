@@ -21,12 +21,12 @@ from cloud.services.organizations.people import link_of
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
-from triggers import Mailer, Outcome, Settings, next_try
+from triggers import AttemptOutcome, Mailer, SmtpSettings, next_try
 
 LIMIT: Final = 60.0  # seconds for one attempt
 LEASE: Final = timedelta(seconds=75)  # LIMIT, plus time to record the result
 
-Send = Callable[[EmailMessage], Awaitable[Outcome]]
+Send = Callable[[EmailMessage], Awaitable[AttemptOutcome]]
 
 
 def nodes(ways: DeliverySettings, restart: Restart) -> list[Node]:
@@ -36,7 +36,7 @@ def nodes(ways: DeliverySettings, restart: Restart) -> list[Node]:
     return [Node("invitations", partial(_mail, ways.smtp), requires={"cloud", "port"}, restart=restart)]
 
 
-async def _mail(settings: Settings, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+async def _mail(settings: SmtpSettings, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     async with Mailer(settings).opened() as mailer:
         await InvitationMail(deps["cloud"], mailer.deliver, settings.sender).run(task_status=task_status)
 
@@ -74,7 +74,7 @@ class InvitationMail:
         if taken is None:
             return False
         invite, secret, name = taken
-        outcome = Outcome(error=f"the mail server did not answer within {LIMIT:g} s")
+        outcome = AttemptOutcome(error=f"the mail server did not answer within {LIMIT:g} s")
         with trio.move_on_after(LIMIT):
             outcome = await self._send(message(invite, name, link_of(self._cloud.links.base, secret), self._sender))
         wait = next_try(outcome, invite.tries + 1, invite.email)

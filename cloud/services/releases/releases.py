@@ -12,7 +12,7 @@ from cloud.blobs import discard
 from cloud.documents.pieces import LARGE
 from cloud.domain.permissions import call_rules
 from cloud.domain.releases import files, metadata, reports, repository, rollouts
-from cloud.domain.releases.decision import State
+from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Service, guarded
 from cloud.services.releases import release_messages as m
 from cloud.store.sql import Sql
@@ -135,8 +135,8 @@ class Releases(Service):
             )
 
         def work(sql: Sql) -> m.RolloutInfo:
-            reason = "stopped by a person" if state == State.STOPPED.value else ""
-            rollouts.set_state(sql, organization_id, program, version, State(state), self.now(), reason)
+            reason = "stopped by a person" if state == RolloutState.STOPPED.value else ""
+            rollouts.set_state(sql, organization_id, program, version, RolloutState(state), self.now(), reason)
             return _rollout(sql, organization_id, rollouts.rollout(sql, organization_id, program, version))
 
         return await self.write(work)
@@ -166,7 +166,7 @@ class ReleaseService(Releases):
     """machine.cloud.v1.ReleaseService."""
 
 
-_SETTABLE: Final = tuple(state.value for state in State)
+_SETTABLE: Final = tuple(state.value for state in RolloutState)
 
 
 def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:
@@ -174,7 +174,7 @@ def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:
     return [m.ReleaseMetadata(entry.role, entry.version, entry.expires) for entry in documents if entry is not None]
 
 
-def _rollout(sql: Sql, owner: str, entry: rollouts.Stored) -> m.RolloutInfo:
+def _rollout(sql: Sql, owner: str, entry: rollouts.StoredRollout) -> m.RolloutInfo:
     rollout = entry.rollout
     return m.RolloutInfo(
         rollout.program,

@@ -30,7 +30,7 @@ def topic(part: str) -> str:
 
 
 def message_of(reverse: Reverse, address: str) -> dict[str, Any]:
-    """Return the request for a connection; see runtime.parts.cloud.calls.Request."""
+    """Return the request for a connection; see runtime.parts.cloud.calls.ConnectionRequest."""
     return {"id": reverse.id, "caller": {"type": reverse.key.type, "id": reverse.key.name}, "address": address}
 
 

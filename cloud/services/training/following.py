@@ -16,7 +16,7 @@ from cloud.services.training import training_messages as m
 from cloud.store.sql import Sql
 from cloud.work.openings import STREAMS
 from schema import ErrorKind, MachineError
-from training.jobs import FINAL, Log, Metric, Progress, State, Status
+from training.jobs import FINAL, JobState, Log, Metric, Progress, Status
 
 MAX_WAIT: Final = 20  # seconds that one call waits for an event; proxies allow more
 MAX_JOBS: Final = 200  # jobs in a page
@@ -72,7 +72,7 @@ class TrainingService(Service):
         """
         if before < 0 or limit < 0:
             raise MachineError(f"before ({before}) and limit ({limit}) must not be negative", kind=ErrorKind.INVALID)
-        states = {state.name: state for state in State}
+        states = {state.name: state for state in JobState}
         if status and status not in states:
             raise MachineError(
                 f"there is no status {status[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(states)}"

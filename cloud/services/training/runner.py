@@ -29,17 +29,17 @@ from schema import ErrorKind, MachineError
 from support import Worker, unwrap
 from support.files import private
 from support.foreign import erase
-from training.engine import CLOUD, Connect, Engine, Order, Outcome, lock, pack_folder, reason_of
+from training.engine import CLOUD, Connect, Engine, Order, RunOutcome, lock, pack_folder, reason_of
 from training.environments import LOCK
 from training.environments.environments import Environment, Environments
 from training.jobs import (
     MAX_SIZE,
     Event,
     Happening,
+    JobState,
     Log,
     ModelType,
     Report,
-    State,
     check_examples,
     count_examples,
     read_report,
@@ -59,7 +59,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunnerSettings:
     """Where and what a runner runs."""
 
     folder: Path  # a folder for each job
@@ -72,7 +72,7 @@ class Settings:
 class Runner:
     """A worker of the queue. Run one in each process."""
 
-    def __init__(self, cloud: Cloud, engine: Engine, settings: Settings) -> None:
+    def __init__(self, cloud: Cloud, engine: Engine, settings: RunnerSettings) -> None:
         self._cloud = cloud
         self._engine = engine
         self._settings = settings
@@ -181,7 +181,7 @@ class _Execution:
         self,
         cloud: Cloud,
         engine: Engine,
-        settings: Settings,
+        settings: RunnerSettings,
         worker: tuple[str, Path],
         job: JobRecord,
         remains: Remains,
@@ -206,7 +206,7 @@ class _Execution:
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._keep)
-                    outcome: Outcome | None = None
+                    outcome: RunOutcome | None = None
                     with self._work:
                         outcome = await self._outcome()
                     if not self._lost:
@@ -218,18 +218,18 @@ class _Execution:
                     with trio.move_on_after(CLEANUP, shield=True):
                         await self._give_back()
 
-    async def _outcome(self) -> Outcome:
+    async def _outcome(self) -> RunOutcome:
         """Return how the job ended."""
         try:
             return await self._trained()
         except MachineError as error:
-            return Outcome(str(error) or "the cloud could not run the job")
+            return RunOutcome(str(error) or "the cloud could not run the job")
         except OSError as error:
             _log.warning("the files of a training job cannot be used", job=self._job.id, reason=str(error))
-            return Outcome(reason_of(error))
+            return RunOutcome(reason_of(error))
         except Exception as error:
             _log.exception("a training job failed because of a mistake in this program", job=self._job.id)
-            return Outcome(f"an internal error: {type(error).__name__}")
+            return RunOutcome(f"an internal error: {type(error).__name__}")
 
     # ---- lease
 
@@ -252,7 +252,7 @@ class _Execution:
                     await trio.sleep(RETRY)
                     continue
                 until = asked + LEASE.total_seconds() - MARGIN
-                if held.state is State.CANCELING:
+                if held.state is JobState.CANCELING:
                     self._canceled = True
                     self._work.cancel()
                 with trio.move_on_after(RENEWAL.total_seconds()):
@@ -271,7 +271,7 @@ class _Execution:
 
     # ---- work
 
-    async def _trained(self) -> Outcome:
+    async def _trained(self) -> RunOutcome:
         task = self._job.task
         dataset_pictures = await self._cloud.store.read(
             lambda sql: pictures(sql, task.dataset_id, task.organization_id)
@@ -294,7 +294,7 @@ class _Execution:
         added = {LOCK: environment.lock.encode()} if environment.lock else {}
         count = await self._disk.run(partial(pack_folder, order.output, archive, self._cloud.limits.package, added))
         if not count:
-            return Outcome("the program ended without writing a model")
+            return RunOutcome("the program ended without writing a model")
         return outcome
 
     @asynccontextmanager
@@ -366,7 +366,7 @@ class _Execution:
 
     # ---- end
 
-    async def _finish(self, outcome: Outcome | None) -> None:
+    async def _finish(self, outcome: RunOutcome | None) -> None:
         """Record the end of a job that this worker holds, and remove its folder."""
         try:
             if self._canceled or outcome is None:
@@ -428,7 +428,7 @@ class _Execution:
 
     def _published(self, sql: Sql, blob: Blob, report: Report | None) -> bool:
         job, now = queue.holds(sql, self._job.id, self._worker), self._cloud.clock()
-        if job.state is State.CANCELING:
+        if job.state is JobState.CANCELING:
             queue.end(sql, job.id, self._worker, Happening.STOP, now)
             return False
         task = job.task

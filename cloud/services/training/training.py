@@ -19,7 +19,17 @@ from cloud.store.sql import Sql
 from cloud.values.cursor import cursor, read_cursor
 from cloud.values.limits import TRAINING_ARGUMENTS, TRAINING_LABELS
 from schema import ErrorKind, MachineError
-from training.jobs import Examples, Log, Metric, ModelType, Progress, State, Status, check_examples, checked_labels
+from training.jobs import (
+    Examples,
+    JobState,
+    Log,
+    Metric,
+    ModelType,
+    Progress,
+    Status,
+    check_examples,
+    checked_labels,
+)
 
 UNKNOWN: Final = 2  # code of an error_status: google.rpc.Code.UNKNOWN
 SCRIPT: Final = "ml_training"  # type of the registry items
@@ -200,7 +210,7 @@ def _metadata(entry: JobRecord) -> m.TrainingJobMetadata:
         tags=list(task.labels),
         arguments=dict(task.arguments),
         container_version=CONTAINER if custom else "",
-        error_status=m.ErrorStatus(UNKNOWN, entry.reason) if entry.state is State.FAILED else None,
+        error_status=m.ErrorStatus(UNKNOWN, entry.reason) if entry.state is JobState.FAILED else None,
     )
 
 
@@ -214,4 +224,4 @@ def _entry(happened: Happened) -> m.TrainingJobLogEntry:
             return m.TrainingJobLogEntry("info", happened.time, f"{done} of {total} done")
         case Status(state, reason):
             text = f"the job is {state.value}" + (f": {reason}" if reason else "")
-            return m.TrainingJobLogEntry("error" if state is State.FAILED else "info", happened.time, text)
+            return m.TrainingJobLogEntry("error" if state is JobState.FAILED else "info", happened.time, text)

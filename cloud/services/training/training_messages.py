@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from training.jobs import ModelType, State
+from training.jobs import JobState, ModelType
 
 
 class TrainingStatus(IntEnum):
@@ -35,7 +35,7 @@ class ModelFramework(IntEnum):
     REGISTRY = 5
 
 
-STATUS_OF: Final[Mapping[State, TrainingStatus]] = {state: TrainingStatus[state.name] for state in State}
+STATUS_OF: Final[Mapping[JobState, TrainingStatus]] = {state: TrainingStatus[state.name] for state in JobState}
 
 
 class ErrorStatus(Struct, frozen=True):

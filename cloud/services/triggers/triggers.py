@@ -20,7 +20,7 @@ from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.domain.permissions.shown import reads_secrets
 from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
-from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
+from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, DeliveryState, shown_delivery
 from cloud.domain.triggering.evaluation import new_deliveries, notified, recipients
 from cloud.services.common.base import Service, guarded
 from cloud.services.triggers import trigger_messages as m
@@ -39,7 +39,7 @@ from triggers import (
     LogLine,
     Notification,
     Presence,
-    Reading,
+    TabularReading,
     Trigger,
     Where,
     cooldown,
@@ -153,13 +153,13 @@ class TriggerService(Service):
     async def _deliveries(
         self, part_id: str, trigger: str, state: str, before: int | None, limit: int
     ) -> list[Delivery]:
-        if state and state not in {value.value for value in State}:
+        if state and state not in {value.value for value in DeliveryState}:
             raise MachineError(
                 f"{state[:40]!r} is not a valid state",
                 kind=ErrorKind.INVALID,
-                remedy=f"use {', '.join(value.value for value in State)}",
+                remedy=f"use {', '.join(value.value for value in DeliveryState)}",
             )
-        requested_state = State(state) if state else None
+        requested_state = DeliveryState(state) if state else None
 
         def work(sql: Sql) -> list[Delivery]:
             matching = deliveries.deliveries(
@@ -298,7 +298,7 @@ def _summary(delivery: Delivery) -> m.Delivery:
         delivery.state.value,
         delivery.attempts,
         delivery.created,
-        delivery.due if delivery.state is State.WAITING else None,
+        delivery.due if delivery.state is DeliveryState.WAITING else None,
         delivery.test,
         delivery.about,
     )
@@ -351,7 +351,7 @@ def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetim
         return Logged({event.log_levels[0]: (LogLine(now, event.log_levels[0], "test", "a test of the trigger"),)})
     if event.type not in {DATA, CONDITIONAL}:
         return Presence(event.type == ONLINE)
-    captured = () if reading is None else (Reading(now, now, reading),)
+    captured = () if reading is None else (TabularReading(now, now, reading),)
     if event.type == CONDITIONAL and event.conditional is not None:
         kind, component, method = split_method(event.conditional.data_capture_method)
         return Ingested(kind, component, method, "tabular", "", now, now, captured)

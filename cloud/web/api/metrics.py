@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cloud.domain.data.segments.listed import Stored
+from cloud.domain.data.segments.listed import SegmentTotals
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.fleet.health import STATES, problem_count, state_of
 from rpc import Statistics
@@ -71,7 +71,7 @@ def process_families(statistics: Statistics) -> Sequence[Family]:
     ]
 
 
-def segment_families(sealed: Stored) -> list[Family]:
+def segment_families(sealed: SegmentTotals) -> list[Family]:
     """Return how much is in Parquet files."""
     return [
         Family("gauge", "machine_cloud_sealed_files", "Parquet files of readings", [((), sealed.segments)]),

@@ -49,7 +49,7 @@ AUTHORS: Final = {KEY: "key", PART: "machine", LOCATION: "machine", PERSON: "per
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """A change, for the template. `href` is the page of its subject, `difference` that of a document it changed."""
 
     time: datetime
@@ -122,7 +122,7 @@ class AuditPages:
         )
 
 
-def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> Entry:
+def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditEntry:
     subject_name, kind = record.detail.get("called", ""), record.detail.get("of", "")
     hidden = HIDDEN
     if record.action in CREATED and not kind:
@@ -130,7 +130,7 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> Entry:
         hidden |= {"name", "made"}
     deleted = record.action.partition("_")[0] == "delete"
     difference = HISTORIES.get(record.action, "") if audit.LEFT_OUT in record.detail.values() else ""
-    return Entry(
+    return AuditEntry(
         record.happened,
         record.name or record.author.name,
         record.author.name,

@@ -50,7 +50,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class KeyHolder:
     """A person with keys."""
 
     organization: str
@@ -98,14 +98,14 @@ class KeyPages:
         organizations = await service.list_organizations()
         places = await self._places(request, organizations)
         keys: list[Key] = []
-        members: list[Member] = []
+        members: list[KeyHolder] = []
         invited: list[Invited] = []
         try:
             for organization in organizations:
                 id_ = organization.id
                 keys += [_key(record, places, author.name) for record in await service.list_keys(id_)]
                 people = (await service.list_organization_members(id_)).members
-                members += [Member(id_, person.user_id, person.emails[0], person.date_added) for person in people]
+                members += [KeyHolder(id_, person.user_id, person.emails[0], person.date_added) for person in people]
                 invitations = (await Invitations(self._cloud, author).list_invites(id_)).invites
                 invited += [_invited(invitation, places) for invitation in invitations]
             refused = ""

@@ -20,7 +20,7 @@ from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShownLocation:
     """A location. `secrets` are present only if the caller manages it."""
 
     id: str
@@ -72,11 +72,11 @@ class LocationPages:
             at=at,
         )
 
-    async def _place(self, service: AppService, location: FleetLocation, own_organizations: set[str]) -> Place:
+    async def _place(self, service: AppService, location: FleetLocation, own_organizations: set[str]) -> ShownLocation:
         home = location.organization_id in own_organizations and location.role is Role.OWNER
         access = await service.get_organizations_with_access_to_location(location.id)
         secrets = (await service.location_auth(location.id)).secrets if home else ()
-        return Place(location.id, location.path, access[0].name, home, access[1:], secrets)
+        return ShownLocation(location.id, location.path, access[0].name, home, access[1:], secrets)
 
     async def act(self, request: Request) -> Response:
         """`POST /locations/<id>/share|unshare|add-secret|delete-secret`, fields `organization` or `secret`."""

@@ -29,7 +29,7 @@ from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
 from cloud.web.views.agent_view import agent_view
 from cloud.web.views.fleet_view import next_change
-from cloud.web.views.log_view import Line, line
+from cloud.web.views.log_view import ShownLine, line
 from cloud.web.views.machine_view import View, pieces, readings, view
 from cloud.web.views.setup import install_page, setup_page
 from rpc.pages import Patcher
@@ -113,7 +113,7 @@ class MachinePages:
         agent = agent_view(result.report, result.outcomes, now, result.requests, version_problems(reported))
         return result.machine, view(result.machine, result.part, result.snapshot, agent, now)
 
-    async def _last_lines(self, author: Author, subject: str) -> list[Line]:
+    async def _last_lines(self, author: Author, subject: str) -> list[ShownLine]:
         """Return the last log lines of a part, oldest first."""
         _, entries, _ = await FleetService(self._cloud, author).log(subject, LogQuery(limit=LAST_LINES))
         return [line(record) for record in reversed(entries)]

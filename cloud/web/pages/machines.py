@@ -23,7 +23,7 @@ from cloud.web.common.site import author_of, fields, render, render_macro, statu
 from cloud.web.views.fleet_view import (
     UPDATE_WORDS,
     FleetQuery,
-    Row,
+    FleetRow,
     counts,
     matching,
     next_change,
@@ -147,7 +147,7 @@ def _same_names(machines: dict[str, FleetMachine], changed: dict[str, FleetMachi
     return all((old.name, old.location) == (new.name, new.location) for old, new in pairs)
 
 
-def _pieces(rows: Iterable[Row], query: FleetQuery) -> list[Piece]:
+def _pieces(rows: Iterable[FleetRow], query: FleetQuery) -> list[Piece]:
     all_rows = list(rows)
     page_rows, pager = paged(matching(all_rows, query), query, len(all_rows))
     head = counts(all_rows)

@@ -29,7 +29,7 @@ VISIBILITIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModuleFileRow:
     """A file of a version."""
 
     version: str
@@ -126,7 +126,7 @@ class _Pages:
             quoted=quote,
         )
 
-    async def _rows(self, request: Request, item: RegistryItem) -> Sequence[Row]:
+    async def _rows(self, request: Request, item: RegistryItem) -> Sequence[ModuleFileRow]:
         """Return the files of an item, newest first; digests are shown only to its own organization."""
         try:
             packages = await PackageService(self._cloud, author_of(request)).list_packages(
@@ -135,10 +135,12 @@ class _Pages:
         except MachineError:  # no role at the organization
             versions = item.module_metadata.versions if item.module_metadata is not None else []
             return [
-                Row(version.version, file.platform, file.uploaded_at) for version in versions for file in version.files
+                ModuleFileRow(version.version, file.platform, file.uploaded_at)
+                for version in versions
+                for file in version.files
             ]
         return [
-            Row(package.info.version, package.info.platform or "any", package.created_on, package.checksum)
+            ModuleFileRow(package.info.version, package.info.platform or "any", package.created_on, package.checksum)
             for package in reversed(packages)
         ]
 

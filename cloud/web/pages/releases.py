@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.domain.releases.decision import State
+from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.releases.release_messages import ReleaseMetadata, ReleaseTarget, RolloutInfo, RolloutStatus
@@ -25,17 +25,17 @@ SOON: Final = timedelta(days=30)
 """Metadata of people that expires within this time is marked."""
 
 ACTIONS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
-    State.ACTIVE.value: (("paused", "Pause"), ("stopped", "Stop"), ("finished", "Release to all")),
-    State.PAUSED.value: (("active", "Resume"), ("stopped", "Stop"), ("finished", "Release to all")),
-    State.STOPPED.value: (("active", "Resume"), ("finished", "Release to all")),
+    RolloutState.ACTIVE.value: (("paused", "Pause"), ("stopped", "Stop"), ("finished", "Release to all")),
+    RolloutState.PAUSED.value: (("active", "Resume"), ("stopped", "Stop"), ("finished", "Release to all")),
+    RolloutState.STOPPED.value: (("active", "Resume"), ("finished", "Release to all")),
 }
 """Buttons of a rollout that is not finished, by its state: the state that each sets, and its label."""
 
 COLOURS: Final = {
-    State.ACTIVE.value: "ready",
-    State.PAUSED.value: "configuring",
-    State.STOPPED.value: "unhealthy",
-    State.FINISHED.value: "unconfigured",
+    RolloutState.ACTIVE.value: "ready",
+    RolloutState.PAUSED.value: "configuring",
+    RolloutState.STOPPED.value: "unhealthy",
+    RolloutState.FINISHED.value: "unconfigured",
 }
 
 

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud.domain.triggering.deliveries import TOPIC, Delivery, State
+from cloud.domain.triggering.deliveries import TOPIC, Delivery, DeliveryState
 from cloud.editing.triggering import EMPTY, FIELDS, entry_of, form_of
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
@@ -134,7 +134,7 @@ class _Pages:
             older=older,
             log_filter=log_filter,
             names=[(name, name) for name in dict.fromkeys(trigger.name for trigger in triggers.triggers)],
-            states=[(state.value, state.value) for state in State],
+            states=[(state.value, state.value) for state in DeliveryState],
             dry=dry,
             draft=draft,
             form=draft.form if draft is not None and draft.form else EMPTY,

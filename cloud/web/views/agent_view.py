@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cloud.domain.releases import reports
-from cloud.domain.releases.agent_report import Exit, Network, Problem, Program, report_of
+from cloud.domain.releases.agent_report import DeviceNetwork, Exit, Program, ReportedProblem, report_of
 from cloud.domain.releases.requests import AgentRequest
 from support.text.words import span
 from uplink.releases import AGENT, SERVER, STEP_WORDS
@@ -31,7 +31,7 @@ _RESULTS: Final = {"updated": "ready", "rolled_back": "unhealthy", "rejected": "
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReasonedEntry:
     """Something with a reason: what is waited for, an exit, or a release in quarantine."""
 
     text: str
@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ShownOutcome:
     """How an update ended."""
 
     program: str
@@ -68,13 +68,13 @@ class ProgramView:
     next_attempt: datetime | None
     error: str
     trial: bool  # then `error` is why the release is not confirmed yet
-    waiting: tuple[Entry, ...]
-    restart: Entry | None
+    waiting: tuple[ReasonedEntry, ...]
+    restart: ReasonedEntry | None
     hold_until: datetime | None
     kept: str  # why no other version is installed although nothing is wrong
-    quarantine: tuple[Entry, ...]
-    exits: tuple[Entry, ...]
-    last: Outcome | None
+    quarantine: tuple[ReasonedEntry, ...]
+    exits: tuple[ReasonedEntry, ...]
+    last: ShownOutcome | None
     updatable: bool  # an update has not begun to switch, so a person can have it installed now
 
 
@@ -84,20 +84,20 @@ class AgentView:
 
     received: datetime | None = None
     programs: tuple[ProgramView, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()  # the newest first
+    problems: tuple[ReportedProblem, ...] = ()
+    outcomes: tuple[ShownOutcome, ...] = ()  # the newest first
     more: int = 0  # outcomes that are not shown
     files: tuple[str, ...] = ()  # written for the system configuration
     requests: tuple[AgentRequest, ...] = ()  # that have not arrived
-    network: Network | None = None  # None: not reported
+    network: DeviceNetwork | None = None  # None: not reported
 
 
 def agent_view(
     received: reports.Received | None,
-    outcomes: Sequence[reports.Outcome],
+    outcomes: Sequence[reports.RecordedOutcome],
     now: datetime,
     requests: Sequence[AgentRequest] = (),
-    more_problems: Sequence[Problem] = (),
+    more_problems: Sequence[ReportedProblem] = (),
 ) -> AgentView:
     """Return the view of the newest report of a part, of outcomes, the newest first, and of requests to its agent.
 
@@ -145,7 +145,9 @@ class _Clock:
         return moment if moment is not None and moment > self.now else None
 
 
-def _program(name: str, report: Program, clock: _Clock, ended: Sequence[Outcome], *, disabled: bool) -> ProgramView:
+def _program(
+    name: str, report: Program, clock: _Clock, ended: Sequence[ShownOutcome], *, disabled: bool
+) -> ProgramView:
     css, state = _state(report, disabled=disabled)
     restart = report.restart
     return ProgramView(
@@ -161,12 +163,12 @@ def _program(name: str, report: Program, clock: _Clock, ended: Sequence[Outcome]
         next_attempt=clock.later(report.deadline) if report.pausing else None,
         error=report.error,
         trial=report.step == "trial",
-        waiting=tuple(Entry(item.reason, clock.of(item.since)) for item in report.waiting_for),
-        restart=Entry(restart.reason, clock.of(restart.since)) if restart is not None else None,
+        waiting=tuple(ReasonedEntry(item.reason, clock.of(item.since)) for item in report.waiting_for),
+        restart=ReasonedEntry(restart.reason, clock.of(restart.since)) if restart is not None else None,
         hold_until=clock.later(report.hold_until),
         kept=report.kept,
-        quarantine=tuple(Entry(item.reason, clock.of(item.time), item.version) for item in report.quarantine),
-        exits=tuple(Entry(_exit(item), clock.of(item.time)) for item in reversed(report.exits)),
+        quarantine=tuple(ReasonedEntry(item.reason, clock.of(item.time), item.version) for item in report.quarantine),
+        exits=tuple(ReasonedEntry(_exit(item), clock.of(item.time)) for item in reversed(report.exits)),
         last=next((outcome for outcome in ended if outcome.program == name), None),
         updatable=bool(report.target) and report.step not in _SWITCHED,
     )
@@ -184,7 +186,7 @@ def _exit(end: Exit) -> str:
     return f"{end.reason}, after {span(min(end.ran, _LONGEST))}"
 
 
-def _outcome(entry: reports.Outcome) -> Outcome:
+def _outcome(entry: reports.RecordedOutcome) -> ShownOutcome:
     css = _RESULTS.get(entry.result, "unconfigured")
     result = entry.result.replace("_", " ")
-    return Outcome(entry.program, entry.version_from, entry.version, css, result, entry.reason, entry.ended)
+    return ShownOutcome(entry.program, entry.version_from, entry.version, css, result, entry.reason, entry.ended)

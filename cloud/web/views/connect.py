@@ -16,7 +16,7 @@ _TOKEN: Final = r"""sed 's/.*"accessToken": *"\([^"]*\).*/\1/'"""  # filters it 
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ConnectTarget:
     """What a program needs to know of a machine.
 
     `host` is its name in the cloud's domain, "" without such a domain; `pages` is the URL at which the machine itself
@@ -42,7 +42,7 @@ class Snippet:
     note: str = ""
 
 
-def snippets(target: Target, key_id: str = ID, key: str = KEY) -> list[Snippet]:
+def snippets(target: ConnectTarget, key_id: str = ID, key: str = KEY) -> list[Snippet]:
     """Return a program for each way to call a machine, with a key."""
     return [
         _python(target, key_id, key),
@@ -52,7 +52,7 @@ def snippets(target: Target, key_id: str = ID, key: str = KEY) -> list[Snippet]:
     ]
 
 
-def _direct(target: Target) -> tuple[str, bool, str]:
+def _direct(target: ConnectTarget) -> tuple[str, bool, str]:
     """Return the address for an SDK, whether it is dialled without TLS, and the condition under which it works."""
     if target.host:
         port = urlsplit(target.cloud).port
@@ -64,7 +64,7 @@ def _direct(target: Target) -> tuple[str, bool, str]:
     return "ADDRESS OF THE MACHINE", False, "The machine has not reported its address yet."
 
 
-def _python(target: Target, key_id: str, key: str) -> Snippet:
+def _python(target: ConnectTarget, key_id: str, key: str) -> Snippet:
     address, plain, note = _direct(target)
     dial = ["    options.dial_options.insecure = True  # without TLS"] if plain else []
     if not target.host and not plain:  # viam-sdk 0.85 cannot do both without TLS
@@ -94,7 +94,7 @@ def _python(target: Target, key_id: str, key: str) -> Snippet:
     return Snippet("python", "Python", "pip install viam-sdk", "\n".join(lines), note)
 
 
-def _typescript(target: Target, key_id: str, key: str) -> Snippet:
+def _typescript(target: ConnectTarget, key_id: str, key: str) -> Snippet:
     lines = [
         "import * as VIAM from '@viamrobotics/sdk';",
         "",
@@ -123,7 +123,7 @@ def _typescript(target: Target, key_id: str, key: str) -> Snippet:
     )
 
 
-def _command(target: Target, key_id: str) -> Snippet:
+def _command(target: ConnectTarget, key_id: str) -> Snippet:
     name = shlex.quote(target.machine)
     lines = [
         f"machine cloud login {shlex.quote(target.cloud)} \\",
@@ -136,7 +136,7 @@ def _command(target: Target, key_id: str) -> Snippet:
     return Snippet("command", "Command line", "", "\n".join(lines), "From anywhere.")
 
 
-def _curl(target: Target, key_id: str, key: str) -> Snippet:
+def _curl(target: ConnectTarget, key_id: str, key: str) -> Snippet:
     credentials = json.dumps({"type": "api-key", "payload": key}, ensure_ascii=False)
     body = f'{{"entity": {_text(key_id)},\n    "credentials": {credentials}}}'
     name = quote(target.sensor, safe="")

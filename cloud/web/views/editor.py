@@ -18,7 +18,7 @@ from cloud.domain.configurations.revisions import Revision
 from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, outline, with_resource, written
-from cloud.editing.findings import Finding, findings
+from cloud.editing.findings import DocumentFinding, findings
 from cloud.editing.merging import ABSENT, Merged
 from cloud.editing.review import Review, review
 from cloud.services.configurations.editing import Save
@@ -98,7 +98,7 @@ def check_response(text: str, context: EditingContext, *, partial: bool = False)
     return JSONResponse({"findings": [asdict(finding) for finding in shown_findings], "patch": patch})
 
 
-def findings_in(text: str, context: EditingContext, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings_in(text: str, context: EditingContext, *, partial: bool = False) -> tuple[DocumentFinding, ...]:
     """Return at most MAX_SHOWN findings; see `findings`."""
     return findings(text, context, partial=partial)[:MAX_SHOWN]
 

@@ -34,7 +34,7 @@ _USUAL: Final = frozenset({("sort", "name"), ("page", "1")})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FleetRow:
     """A machine. `since` is the time of its last contact if it is offline."""
 
     dom: str
@@ -93,11 +93,11 @@ class FleetQuery:
         return {key: value for key, value in fields.items() if value and (key, value) not in _USUAL}
 
 
-def row(machine: FleetMachine, now: datetime) -> Row:
+def row(machine: FleetMachine, now: datetime) -> FleetRow:
     """Return the row of a machine at time `now`."""
     part = machine.parts[0]  # the main part
     css, state = machine_state(machine, now)
-    return Row(
+    return FleetRow(
         dom=dom_id(machine.id),
         id=machine.id,
         part=part.id,
@@ -128,10 +128,10 @@ def running(reported: Mapping[str, Any]) -> str:
     return str(reported.get("revision", "")).partition("+")[0][:12]
 
 
-def matching(rows: Iterable[Row], query: FleetQuery) -> list[Row]:
+def matching(rows: Iterable[FleetRow], query: FleetQuery) -> list[FleetRow]:
     """Return the rows that match the filter, sorted."""
     matches = [item for item in rows if _matches(item, query)]
-    keys: Mapping[str, Callable[[Row], tuple[Any, ...]]] = {
+    keys: Mapping[str, Callable[[FleetRow], tuple[Any, ...]]] = {
         "name": lambda item: (),
         "state": lambda item: (_ORDER[item.css],),
         "location": lambda item: (item.location.lower(),),
@@ -154,7 +154,7 @@ class Pager:
     after: str
 
 
-def paged(rows: Sequence[Row], query: FleetQuery, machines: int) -> tuple[list[Row], Pager]:
+def paged(rows: Sequence[FleetRow], query: FleetQuery, machines: int) -> tuple[list[FleetRow], Pager]:
     """Return the requested page of the filtered rows, or the last page if there are fewer."""
     page = max(1, min(query.page, math.ceil(len(rows) / PAGE)))
     first = (page - 1) * PAGE
@@ -168,7 +168,7 @@ def paged(rows: Sequence[Row], query: FleetQuery, machines: int) -> tuple[list[R
     return page_rows, Pager(first + 1, first + len(page_rows), len(rows), machines, before, after)
 
 
-def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
+def counts(rows: Iterable[FleetRow]) -> tuple[tuple[str, str, int], ...]:
     """Return the number of machines in each state, in display order: CSS class, text, number."""
     states = [item.css for item in rows]
     return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda state: -_ORDER[state[0]]))
@@ -192,7 +192,7 @@ def _page(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else 1
 
 
-def _matches(item: Row, query: FleetQuery) -> bool:
+def _matches(item: FleetRow, query: FleetQuery) -> bool:
     text = f"{item.name}\n{item.location}\n{item.version}\n{item.state}".lower()
     return (
         all(word in text for word in query.text.lower().split())
@@ -204,7 +204,7 @@ def _matches(item: Row, query: FleetQuery) -> bool:
     )
 
 
-def versions(rows: Iterable[Row], query: FleetQuery) -> tuple[list[str], list[str]]:
+def versions(rows: Iterable[FleetRow], query: FleetQuery) -> tuple[list[str], list[str]]:
     """Return the versions of agents and servers to choose from, with those of the query, at most MOST_VERSIONS each."""
     agents: set[str] = set()
     servers: set[str] = set()

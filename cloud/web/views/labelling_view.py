@@ -12,17 +12,17 @@ import msgspec
 from cloud.domain.data.labels import Edges
 from cloud.domain.labelling.palette import LabelCount
 from cloud.domain.labelling.picture_labels import Annotations, Box
-from cloud.domain.labelling.pictures import PictureFilter, Progress, Suspicion
+from cloud.domain.labelling.pictures import LabellingProgress, PictureFilter, Suspicion
 from cloud.services.labelling.labelling import Labelled
 from cloud.web.views.log_view import time_of
 from schema import ErrorKind, MachineError
 
 PROGRESS: Final = (
-    (Progress.ALL.value, "all"),
-    (Progress.UNLABELLED.value, "without labels"),
-    (Progress.LABELLED.value, "with labels"),
-    (Progress.SUGGESTED.value, "with suggestions of a model"),
-    (Progress.SUSPICIOUS.value, "suspicious"),
+    (LabellingProgress.ALL.value, "all"),
+    (LabellingProgress.UNLABELLED.value, "without labels"),
+    (LabellingProgress.LABELLED.value, "with labels"),
+    (LabellingProgress.SUGGESTED.value, "with suggestions of a model"),
+    (LabellingProgress.SUSPICIOUS.value, "suspicious"),
 )
 
 
@@ -50,7 +50,7 @@ class PictureQuery:
                 remedy=f"use one of {', '.join(value for value, _ in PROGRESS if value)}",
             )
         start, end = time_of(self.start, "from"), time_of(self.end, "to")
-        return PictureFilter(Progress(self.show), self.label, self.machine, start, end)
+        return PictureFilter(LabellingProgress(self.show), self.label, self.machine, start, end)
 
     def encoded(self, **changes: str) -> str:
         """Return the query with changes, without empty fields."""

@@ -96,7 +96,7 @@ class LogFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ShownLine:
     """A log line, for the template."""
 
     number: int
@@ -108,17 +108,17 @@ class Line:
     fields: str
 
 
-def line(record: LogRecord) -> Line:
+def line(record: LogRecord) -> ShownLine:
     """Return the view model of an entry."""
     message = f"{record.message}\n{record.stack.rstrip()}" if record.stack else record.message
     fields = words.pairs_text({key: value for field in record.fields for key, value in _pairs(field)})
     level = next((level for level, names in SAME.items() if record.level in names), record.level)
     source = record.logger.removeprefix(RESOURCES)
     display_name = words.short(source) if source != record.logger else record.logger
-    return Line(record.number, record.time, level, record.logger, display_name, message, fields)
+    return ShownLine(record.number, record.time, level, record.logger, display_name, message, fields)
 
 
-def page(records: list[LogRecord]) -> tuple[list[Line], str]:
+def page(records: list[LogRecord]) -> tuple[list[ShownLine], str]:
     """Return a page of the results of `search`, oldest first, and the cursor of the page before it, empty if none."""
     page_records = records[:PAGE]
     return [line(record) for record in reversed(page_records)], cursor(

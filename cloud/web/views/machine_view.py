@@ -38,7 +38,7 @@ class Resource(Struct, frozen=True):
     dependencies: Names = ()
 
 
-class Problem(Struct, frozen=True):
+class ShownProblem(Struct, frozen=True):
     """A problem of the configuration."""
 
     path: Text
@@ -70,7 +70,7 @@ class Snapshot(Struct, frozen=True):
     addresses: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
     rejected: Text = ""
     pending: Text = ""
-    problems: Annotated[tuple[Problem, ...], Meta(max_length=1000)] = ()
+    problems: Annotated[tuple[ShownProblem, ...], Meta(max_length=1000)] = ()
     resources: Annotated[tuple[Resource, ...], Meta(max_length=5000)] = ()
     readings: dict[Text, Readings] = {}
     downloads: Annotated[tuple[Download, ...], Meta(max_length=100)] = ()
@@ -82,7 +82,7 @@ _ADDRESS: Final = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ShownFacts:
     """Stored facts about a part. `since` is the time of its last contact if it is offline."""
 
     id: str
@@ -117,8 +117,8 @@ class View:
     machine: str
     name: str
     location: str
-    facts: Facts
-    parts: tuple[Facts, ...]
+    facts: ShownFacts
+    parts: tuple[ShownFacts, ...]
     snapshot: Snapshot
     reported_at: datetime | None  # arrival time of the snapshot; None without one
     agent: AgentView
@@ -213,9 +213,9 @@ def _vertices(snapshot: Snapshot) -> list[Vertex]:
     ]
 
 
-def _facts(part: FleetPart, now: datetime) -> Facts:
+def _facts(part: FleetPart, now: datetime) -> ShownFacts:
     css, state = state_of(part, now)
-    return Facts(
+    return ShownFacts(
         id=part.id,
         name=part.name,
         main=part.main,

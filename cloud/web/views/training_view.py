@@ -16,6 +16,7 @@ from training.jobs import (
     FINAL,
     RUNNING,
     Figures,
+    JobState,
     LabelFigures,
     Log,
     Metric,
@@ -24,7 +25,6 @@ from training.jobs import (
     PlacedBox,
     Progress,
     Report,
-    State,
     Status,
 )
 
@@ -33,13 +33,13 @@ TYPES: Final[Mapping[ModelType, str]] = {
     ModelType.MULTI_LABEL_CLASSIFICATION: "any number of labels for each picture",
     ModelType.OBJECT_DETECTION: "boxes around objects",
 }
-STATES: Final[Mapping[State, tuple[str, str]]] = {
-    State.PENDING: ("unconfigured", "waiting"),
-    State.IN_PROGRESS: ("configuring", "training"),
-    State.CANCELING: ("removing", "stopping"),
-    State.COMPLETED: ("ready", "completed"),
-    State.FAILED: ("unhealthy", "failed"),
-    State.CANCELED: ("unconfigured", "canceled"),
+STATES: Final[Mapping[JobState, tuple[str, str]]] = {
+    JobState.PENDING: ("unconfigured", "waiting"),
+    JobState.IN_PROGRESS: ("configuring", "training"),
+    JobState.CANCELING: ("removing", "stopping"),
+    JobState.COMPLETED: ("ready", "completed"),
+    JobState.FAILED: ("unhealthy", "failed"),
+    JobState.CANCELED: ("unconfigured", "canceled"),
 }
 """Style and text of each state."""
 
@@ -107,10 +107,10 @@ def shown_job(seen: SeenJob, now: datetime) -> ShownJob:
     if progress is not None and isinstance(progress.event, Progress):
         done, total = progress.event.done, progress.event.total
         begin = seen.since.time if seen.since is not None else None
-        if job.state is State.IN_PROGRESS and begin is not None and 0 < done < total and progress.time > begin:
+        if job.state is JobState.IN_PROGRESS and begin is not None and 0 < done < total and progress.time > begin:
             needed = (progress.time - begin).total_seconds() * (total - done) / done
             remaining = span(max(1.0, needed - (now - progress.time).total_seconds()))
-    may_cancel = job.state is State.PENDING or job.state in RUNNING - {State.CANCELING}
+    may_cancel = job.state is JobState.PENDING or job.state in RUNNING - {JobState.CANCELING}
     return ShownJob(job.id, css, text, job.reason, done, total, remaining, may_cancel, job.state in FINAL)
 
 
@@ -133,7 +133,7 @@ def lines(events: Iterable[Happened]) -> list[LogLine]:
             case Log(message, level):
                 shown.append(LogLine(happened.number, happened.time, level, message))
             case Status(state, reason):
-                level = "error" if state is State.FAILED else "info"
+                level = "error" if state is JobState.FAILED else "info"
                 text = STATES[state][1] + (f": {reason}" if reason else "")
                 shown.append(LogLine(happened.number, happened.time, level, text))
     return shown

@@ -65,10 +65,10 @@ def use(job: str, machine: str, yes: bool) -> None:
 
     async def work(client: TrainingClient) -> None:
         from training import with_model
-        from training.jobs import State
+        from training.jobs import JobState
 
         trained = await client.get_training_job(job)
-        if trained.state is not State.COMPLETED:
+        if trained.state is not JobState.COMPLETED:
             raise click.ClickException(f"the job {job} is {trained.state.value}, so it has no model")
         part = await find(client.api, machine)
         before = await current(client.api, part)

@@ -242,11 +242,11 @@ def wait(job: str, as_json: bool) -> None:
 
 async def _watch(job: Job, *, as_json: bool) -> None:
     """Show a job until its end. click.ClickException if it did not complete."""
-    from training.jobs import State
+    from training.jobs import JobState
 
     await _show(job, as_json=as_json)
     ended = await job.get()
-    if ended.state is not State.COMPLETED:
+    if ended.state is not JobState.COMPLETED:
         raise click.ClickException(f"the job {job.id} {_outcome(ended)}")
     if not as_json:
         click.echo(
@@ -257,9 +257,9 @@ async def _watch(job: Job, *, as_json: bool) -> None:
 
 def _outcome(job: TrainingJob) -> str:
     from support.text.terminal import clean
-    from training.jobs import State
+    from training.jobs import JobState
 
-    return f"failed: {clean(job.error)}" if job.state is State.FAILED else f"was {job.state.value}"
+    return f"failed: {clean(job.error)}" if job.state is JobState.FAILED else f"was {job.state.value}"
 
 
 async def _show(job: Job, *, as_json: bool) -> None:
@@ -429,12 +429,12 @@ def list_command(status: str | None, count: int, organization: str, as_json: boo
 
 
 async def _newest(client: TrainingClient, owner: str, status: str | None, count: int) -> list[TrainingJob]:
-    from training.jobs import State
+    from training.jobs import JobState
 
     jobs: list[TrainingJob] = []
     before = 0
     while len(jobs) < count:
-        state = State(status) if status else None
+        state = JobState(status) if status else None
         page, before = await client.list_training_jobs_page(owner, state, before, min(count - len(jobs), 200))
         jobs += page
         if not before:

@@ -15,7 +15,7 @@ STEP: Final = 0.005  # seconds; the interval for integrating a changing curvatur
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BasePlace:
     """The position of a base in mm, and its heading in degrees to the left; forward is +y at heading 0."""
 
     x: float = 0.0
@@ -23,12 +23,12 @@ class Place:
     heading: float = 0.0
 
 
-def advance(place: Place, left: float, right: float, width: float) -> Place:
+def advance(place: BasePlace, left: float, right: float, width: float) -> BasePlace:
     """Return the place after the wheels, `width` mm apart, have rolled `left` and `right` mm along an arc."""
     way, turn = (left + right) / 2, (right - left) / width
     chord = way if turn == 0 else way * math.sin(turn / 2) / (turn / 2)
     middle = math.radians(place.heading) + turn / 2
-    return Place(
+    return BasePlace(
         place.x - chord * math.sin(middle), place.y + chord * math.cos(middle), place.heading + math.degrees(turn)
     )
 
@@ -50,7 +50,7 @@ class SimBase(Device):
         super().__init__(name)
         self.left, self.right = tuple(left), tuple(right)
         self.circumference_mm, self.width_mm = circumference_mm, width_mm
-        self._place, self._since = Place(), 0.0
+        self._place, self._since = BasePlace(), 0.0
 
     def open(self, t: float) -> None:
         """Connect the base to the shafts of its wheels."""
@@ -69,7 +69,7 @@ class SimBase(Device):
         )
         return (left + right) / 2, math.degrees((right - left) / self.width_mm)
 
-    def place(self, t: float) -> Place:
+    def place(self, t: float) -> BasePlace:
         """Return the place at `t`."""
         place, left, right = self._place, self._way(self.left, self._since), self._way(self.right, self._since)
         for moment in self._moments(self._since, t):

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from hal import Fault, HalError, Registers
-from models.chips.ads1115.datasheet import NO_COMPARATOR, SINGLE_SHOT, START, Model, config_word
+from models.chips.ads1115.datasheet import NO_COMPARATOR, SINGLE_SHOT, START, AdsChip, config_word
 from models.chips.common.chip import Chip
 
 CONVERSION: Final = 0x00  # SBAS444D, table 6
@@ -41,7 +41,7 @@ async def power_down(registers: Registers) -> None:
     await registers.write_int(CONFIG, SINGLE_SHOT | NO_COMPARATOR, 2)
 
 
-async def read_channel(registers: Registers, inputs: int | str, full_scale: float, rate: int, model: Model) -> int:
+async def read_channel(registers: Registers, inputs: int | str, full_scale: float, rate: int, model: AdsChip) -> int:
     """Measure a channel (0 to 3, against ground) or a pair ("0-1") once; return a signed count.
 
     The chip keeps no settings between calls, so it works again after a loss of power. Calls must not overlap: hold a
@@ -69,7 +69,7 @@ async def read_channel(registers: Registers, inputs: int | str, full_scale: floa
 class Ads1115(Chip):
     """An ADS1115 or ADS1015 with fixed range and rate. It has no identity register."""
 
-    def __init__(self, registers: Registers, model: Model, full_scale: float, rate: int) -> None:
+    def __init__(self, registers: Registers, model: AdsChip, full_scale: float, rate: int) -> None:
         super().__init__(registers)
         self.model = model
         self.title = model.title

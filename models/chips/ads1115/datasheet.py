@@ -22,7 +22,7 @@ GAINS: Final = {6.144: 0, 4.096: 1, 2.048: 2, 1.024: 3, 0.512: 4, 0.256: 5}
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class AdsChip:
     """A chip: bits of a conversion, left-justified in 16, and bits 7 to 5 for each rate in samples per second."""
 
     title: str
@@ -31,12 +31,12 @@ class Model:
 
 
 MODELS: Final = {
-    "ads1115": Model("ADS1115", 16, {8: 0, 16: 1, 32: 2, 64: 3, 128: 4, 250: 5, 475: 6, 860: 7}),  # SBAS444D, table 8
-    "ads1015": Model("ADS1015", 12, {128: 0, 250: 1, 490: 2, 920: 3, 1600: 4, 2400: 5, 3300: 6}),  # SBAS473E, table 8
+    "ads1115": AdsChip("ADS1115", 16, {8: 0, 16: 1, 32: 2, 64: 3, 128: 4, 250: 5, 475: 6, 860: 7}),  # SBAS444D, table 8
+    "ads1015": AdsChip("ADS1015", 12, {128: 0, 250: 1, 490: 2, 920: 3, 1600: 4, 2400: 5, 3300: 6}),  # SBAS473E, table 8
 }
 
 
-def config_word(inputs: str, full_scale: float, rate: int, model: Model) -> int:
+def config_word(inputs: str, full_scale: float, rate: int, model: AdsChip) -> int:
     """Return the configuration that starts one conversion. ValueError for values that the chip does not support."""
     if inputs not in INPUTS:
         raise ValueError(f"inputs {inputs!r} are not valid: expected one of {', '.join(INPUTS)}")

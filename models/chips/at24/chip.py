@@ -23,7 +23,7 @@ BLANK: Final = 0xFF  # the content of a new chip
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class EepromSize:
     """A size of the chip: its bytes, the bytes of a page, and the bytes of a word address."""
 
     title: str
@@ -38,20 +38,20 @@ class Model:
 
 
 MODELS: Final = {
-    "24c01": Model("24C01", 128, 8, 1),
-    "24c02": Model("24C02", 256, 8, 1),
-    "24c04": Model("24C04", 512, 16, 1),
-    "24c08": Model("24C08", 1024, 16, 1),
-    "24c16": Model("24C16", 2048, 16, 1),
-    "24c32": Model("24C32", 4096, 32, 2),
-    "24c64": Model("24C64", 8192, 32, 2),
-    "24c128": Model("24C128", 16384, 64, 2),
-    "24c256": Model("24C256", 32768, 64, 2),
-    "24c512": Model("24C512", 65536, 128, 2),
+    "24c01": EepromSize("24C01", 128, 8, 1),
+    "24c02": EepromSize("24C02", 256, 8, 1),
+    "24c04": EepromSize("24C04", 512, 16, 1),
+    "24c08": EepromSize("24C08", 1024, 16, 1),
+    "24c16": EepromSize("24C16", 2048, 16, 1),
+    "24c32": EepromSize("24C32", 4096, 32, 2),
+    "24c64": EepromSize("24C64", 8192, 32, 2),
+    "24c128": EepromSize("24C128", 16384, 64, 2),
+    "24c256": EepromSize("24C256", 32768, 64, 2),
+    "24c512": EepromSize("24C512", 65536, 128, 2),
 }
 
 
-def word_address(offset: int, model: Model) -> tuple[int, bytes]:
+def word_address(offset: int, model: EepromSize) -> tuple[int, bytes]:
     """Return the number to add to the device address for `offset`, and the bytes of the word address."""
     within = 1 << (8 * model.word_bytes)
     return offset // within, (offset % within).to_bytes(model.word_bytes, "big")
@@ -68,7 +68,7 @@ def pieces(offset: int, count: int, size: int) -> Iterator[tuple[int, int]]:
 class At24(Chip):
     """An EEPROM. It has no identity register, so `identify` can only check that it answers."""
 
-    def __init__(self, registers: Registers, model: Model) -> None:
+    def __init__(self, registers: Registers, model: EepromSize) -> None:
         super().__init__(registers)
         self.model = model
         self.title = model.title

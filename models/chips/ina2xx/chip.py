@@ -11,7 +11,7 @@ import trio
 
 from hal import Registers
 from models.chips.common.chip import Chip
-from models.chips.ina2xx.datasheet import AVERAGES, GAINS, INA219, INA226, SAMPLES, Model, calibrate
+from models.chips.ina2xx.datasheet import AVERAGES, GAINS, INA219, INA226, SAMPLES, InaChip, calibrate
 from schema import ErrorKind, MachineError
 
 CONFIGURATION: Final = 0x00  # SBOS448G, table 2; SBOS547A, table 4
@@ -45,7 +45,7 @@ def ina226_configuration(samples: int) -> int:
 class Ina2xx(Chip):
     """The common part of both chips. The calibration register is 0 after power-up, which shows a loss of power."""
 
-    model: ClassVar[Model]
+    model: ClassVar[InaChip]
 
     def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
         super().__init__(registers)

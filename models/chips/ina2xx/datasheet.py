@@ -14,7 +14,7 @@ AVERAGES: Final = {1: 0, 4: 1, 16: 2, 64: 3, 128: 4, 256: 5, 512: 6, 1024: 7}
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class InaChip:
     """A chip: the scale of its registers and the constants of its calibration."""
 
     title: str
@@ -28,8 +28,10 @@ class Model:
     calibration_bits: int  # writable bits of the calibration register
 
 
-INA219: Final = Model("INA219", 0x399F, 0.04096, 10e-6, 4e-3, 3, 20, 0.32, 0xFFFE)  # SBOS448G, sections 7.5, 8.5.1, 8.6
-INA226: Final = Model(
+INA219: Final = InaChip(
+    "INA219", 0x399F, 0.04096, 10e-6, 4e-3, 3, 20, 0.32, 0xFFFE
+)  # SBOS448G, sections 7.5, 8.5.1, 8.6
+INA226: Final = InaChip(
     "INA226", 0x4127, 0.00512, 2.5e-6, 1.25e-3, 0, 25, 0.08192, 0x7FFF
 )  # SBOS547A, sections 6.5, 7.5, 7.6
 
@@ -47,7 +49,7 @@ class Calibration:
     power_step: float
 
 
-def calibrate(model: Model, shunt_ohms: float, max_current: float) -> Calibration:
+def calibrate(model: InaChip, shunt_ohms: float, max_current: float) -> Calibration:
     """Calibrate for a shunt and the largest expected current: SBOS448G, equations 1 to 3; SBOS547A, equations 1 to 3.
 
     ValueError if the shunt voltage would exceed the chip's full scale, or the value the register.

@@ -9,7 +9,7 @@ from typing import Final
 
 from hal import Fault, HalError
 from hal.ports import SpiDevice, SpiSettings
-from models.chips.mcp3008.datasheet import MOST_HZ, Model
+from models.chips.mcp3008.datasheet import MOST_HZ, McpChip
 
 SETTINGS: Final = SpiSettings(max_hz=MOST_HZ, mode=0)
 """Mode 0 or 3 (section 6.1)."""
@@ -32,7 +32,7 @@ def count_of(answer: bytes, bits: int) -> int | None:
     return None if value >> bits & 1 else value & ((1 << bits) - 1)
 
 
-async def read_channel(device: SpiDevice, channel: int, model: Model, *, differential: bool = False) -> int:
+async def read_channel(device: SpiDevice, channel: int, model: McpChip, *, differential: bool = False) -> int:
     """Measure `channel` once and return the count. HalError for errors of the bus, and if no chip drives the line.
 
     ValueError if the chip has no such channel.

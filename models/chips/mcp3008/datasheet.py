@@ -10,7 +10,7 @@ MOST_HZ: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class McpChip:
     """A chip: its channels and bits."""
 
     title: str
@@ -28,8 +28,8 @@ class Model:
 
 
 MODELS: Final = {
-    "mcp3004": Model("MCP3004", 4, 10),
-    "mcp3008": Model("MCP3008", 8, 10),
-    "mcp3204": Model("MCP3204", 4, 12),
-    "mcp3208": Model("MCP3208", 8, 12),
+    "mcp3004": McpChip("MCP3004", 4, 10),
+    "mcp3008": McpChip("MCP3008", 8, 10),
+    "mcp3204": McpChip("MCP3204", 4, 12),
+    "mcp3208": McpChip("MCP3208", 8, 12),
 }

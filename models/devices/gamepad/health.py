@@ -5,7 +5,7 @@ from __future__ import annotations
 from nursery_graph import CurrentNode, current_node
 
 
-class Health:
+class NodeHealth:
     """Health of the node in whose `run` this object is created. Outside a graph, reports are ignored."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from models.common.controls import CONTROLS
 from models.common.listeners import Listeners
 from models.devices.gamepad.attributes import GamepadConfig
 from models.devices.gamepad.gamepad_map import GamepadMap, neutral
-from models.devices.gamepad.health import Health
+from models.devices.gamepad.health import NodeHealth
 from schema import ErrorKind, MachineError
 
 APPEARED: Final = frozenset({"add", "bind", "change", "move", "lost"})  # actions after which it may be connected again
@@ -37,7 +37,7 @@ class Gamepad(InputController):
     async def run(self, *, task_status: Started) -> None:
         """Run the driver; ready at once with `auto_reconnect`, else when connected. HalError if that fails for good."""
         config = self.attributes
-        health = Health()
+        health = NodeHealth()
         if config.auto_reconnect:
             task_status.started()
             while True:
@@ -50,7 +50,7 @@ class Gamepad(InputController):
             task_status.started()
             await self._follow(pad)
 
-    async def _until_lost(self, health: Health) -> HalError:
+    async def _until_lost(self, health: NodeHealth) -> HalError:
         """Publish events until the gamepad disconnects; return the error, at once if it is not connected."""
         config = self.attributes
         try:

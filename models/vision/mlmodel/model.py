@@ -17,7 +17,7 @@ from models.vision.common.service import Abilities, VisionService
 from models.vision.mlmodel.attributes import ModelVisionConfig
 from models.vision.mlmodel.layouts import BOXES
 from models.vision.mlmodel.model_input import InputShape, Placement, Scale, fill, place, shape_of
-from models.vision.mlmodel.model_output import Reading, Roles, boxes, probabilities, roles_of
+from models.vision.mlmodel.model_output import Roles, TensorReading, boxes, probabilities, roles_of
 from schema import ErrorKind, MachineError
 
 IMAGE: Final = "image"  # the role of the input for the picture
@@ -89,7 +89,9 @@ class ModelVision(VisionService):
     ) -> Sequence[Detection]:
         config, roles = self.attributes, self._roles
         input_size = (self._shape.width or size[0], self._shape.height or size[1])
-        candidates = boxes(tensors, roles, Reading(self._filter.lowest, config.xmin_ymin_xmax_ymax_order, input_size))
+        candidates = boxes(
+            tensors, roles, TensorReading(self._filter.lowest, config.xmin_ymin_xmax_ymax_order, input_size)
+        )
         if roles.layout in ("yolov5", "yolov8"):
             candidates = without_duplicates(candidates, config.overlap_threshold)
         detections = (detection(placement.back(box), label(self._labels, box.category), *size) for box in candidates)

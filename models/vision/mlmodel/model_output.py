@@ -111,7 +111,7 @@ def probabilities(tensor: FlatTensor, name: str) -> Sequence[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TensorReading:
     """Parameters for reading a detector's tensors."""
 
     min_score: float  # lowest confidence of a box
@@ -119,7 +119,7 @@ class Reading:
     size: tuple[int, int] = (1, 1)  # width and height of the input in pixels
 
 
-def boxes(tensors: Mapping[str, FlatTensor], roles: Roles, reading: Reading) -> list[Box]:
+def boxes(tensors: Mapping[str, FlatTensor], roles: Roles, reading: TensorReading) -> list[Box]:
     """Return at most CROWD boxes, most confident first, including overlapping ones."""
     tensors_by_role = {role: _tensor(tensors, name) for role, name in roles.tensors.items() if role != "probability"}
     return nlargest(MAX_BOXES, _LAYOUTS[roles.layout](tensors_by_role, reading), key=lambda box: box.score)
@@ -135,7 +135,7 @@ def _tensor(tensors: Mapping[str, FlatTensor], name: str) -> tuple[FlatTensor, s
     return tensor, name
 
 
-def _separate(tensors: _Named, reading: Reading) -> Iterator[Box]:
+def _separate(tensors: _Named, reading: TensorReading) -> Iterator[Box]:
     coordinates, scores = values(*tensors["location"]), values(*tensors["score"])
     count = len(coordinates) // 4
     classes = len(scores) // count if count else 0
@@ -188,7 +188,9 @@ def _columns(tensors: _Named, axis: int, min_columns: int) -> list[array[Any]]:
     return [data[column::across] for column in range(across)]
 
 
-def _centred(columns: Sequence[Sequence[float]], index: int, score: float, category: int, reading: Reading) -> Box:
+def _centred(
+    columns: Sequence[Sequence[float]], index: int, score: float, category: int, reading: TensorReading
+) -> Box:
     x, y, width, height = (column[index] for column in columns[:4])
     across, down = reading.size
     return Box(
@@ -201,7 +203,7 @@ def _centred(columns: Sequence[Sequence[float]], index: int, score: float, categ
     )
 
 
-def _yolov8(tensors: _Named, reading: Reading) -> Iterator[Box]:
+def _yolov8(tensors: _Named, reading: TensorReading) -> Iterator[Box]:
     columns = _columns(tensors, 0, 5)
     classes = columns[4:]
     for index, score in enumerate(_highest(classes)):
@@ -210,7 +212,7 @@ def _yolov8(tensors: _Named, reading: Reading) -> Iterator[Box]:
             yield _centred(columns, index, score, category, reading)
 
 
-def _yolov5(tensors: _Named, reading: Reading) -> Iterator[Box]:
+def _yolov5(tensors: _Named, reading: TensorReading) -> Iterator[Box]:
     columns = _columns(tensors, 1, 6)
     classes = columns[5:]
     for index, (objectness, score) in enumerate(zip(columns[4], _highest(classes), strict=True)):
@@ -219,7 +221,7 @@ def _yolov5(tensors: _Named, reading: Reading) -> Iterator[Box]:
             yield _centred(columns, index, objectness * score, category, reading)
 
 
-def _yolov10(tensors: _Named, reading: Reading) -> Iterator[Box]:
+def _yolov10(tensors: _Named, reading: TensorReading) -> Iterator[Box]:
     across, down = reading.size
     for x_min, y_min, x_max, y_max, score, category in zip(*_columns(tensors, 1, 6)[:6], strict=True):
         if score >= reading.min_score:
@@ -230,7 +232,7 @@ def _highest(columns: Sequence[Sequence[float]]) -> Iterable[float]:
     return columns[0] if len(columns) == 1 else map(max, *columns)
 
 
-_LAYOUTS: Final[Mapping[str, Callable[[_Named, Reading], Iterator[Box]]]] = {
+_LAYOUTS: Final[Mapping[str, Callable[[_Named, TensorReading], Iterator[Box]]]] = {
     BOXES: _separate,
     "yolov5": _yolov5,
     "yolov8": _yolov8,

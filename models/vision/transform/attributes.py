@@ -12,7 +12,7 @@ from models.vision.transform.steps import Classifications, Detections, Step, ste
 from schema import Attributes
 
 
-class Entry(msgspec.Struct, kw_only=True, frozen=True):
+class StepEntry(msgspec.Struct, kw_only=True, frozen=True):
     """One step of the pipeline."""
 
     type: str  # identity, resize, crop, rotate, detections or classifications
@@ -23,7 +23,7 @@ class TransformConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of the transform camera."""
 
     source: str  # the camera whose images are transformed
-    pipeline: tuple[Entry, ...]  # the steps in order
+    pipeline: tuple[StepEntry, ...]  # the steps in order
     intrinsic_parameters: Intrinsics | None = None  # reported by get_properties; default: the source's, transformed
     camera_parameters: Intrinsics | None = None  # another name of intrinsic_parameters
     distortion_parameters: Distortion | None = None  # reported by get_properties; default: the source's

@@ -22,15 +22,15 @@ from rpc.api.convert.hints import ANY, Hint, Slot, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.server.check import implementation_problems
 from rpc.api.server.requests import Requests, first_reader, items_reader, missing, name_reader, reader
-from rpc.api.server.target import CallInfo, Target
-from rpc.api.table import APIS, SERVICES, Entry
+from rpc.api.server.target import CallInfo, CallTarget
+from rpc.api.table import APIS, SERVICES, ApiEntry
 from rpc.serializing import serialize_in_steps
 from schema import API, ErrorKind, MachineError
 
 _log = structlog.stdlib.get_logger("rpc.api")
 
 
-def serve_api(api: API, base: type, target: Target) -> Mapping[str, Handler]:
+def serve_api(api: API, base: type, target: CallTarget) -> Mapping[str, Handler]:
     """Return the handlers of a resource API by path; `base` is the base class of its drivers.
 
     Raises MachineError if the API is unknown, TypeError if `base` does not fit it.
@@ -41,7 +41,7 @@ def serve_api(api: API, base: type, target: Target) -> Mapping[str, Handler]:
     return _serve(entry, base, target)
 
 
-def serve_service(service: str, cls: type, target: Target) -> Mapping[str, Handler]:
+def serve_service(service: str, cls: type, target: CallTarget) -> Mapping[str, Handler]:
     """Return the handlers of a machine-wide service by path; RPCs without a method in `cls` are omitted.
 
     Raises MachineError if the service is unknown, TypeError if `cls` does not fit it.
@@ -52,7 +52,7 @@ def serve_service(service: str, cls: type, target: Target) -> Mapping[str, Handl
     return _serve(entry, cls, target)
 
 
-def _serve(entry: Entry, cls: type, target: Target) -> Mapping[str, Handler]:
+def _serve(entry: ApiEntry, cls: type, target: CallTarget) -> Mapping[str, Handler]:
     methods = [method for name, method in methods_of(entry).items() if hasattr(cls, name)]
     wrong = [problem for method in methods for problem in implementation_problems(method, cls)]
     if wrong:
@@ -63,7 +63,7 @@ def _serve(entry: Entry, cls: type, target: Target) -> Mapping[str, Handler]:
 class _Binding:
     """RPC bound to the method of a class."""
 
-    def __init__(self, method: Method, cls: type, api: API | None, target: Target) -> None:
+    def __init__(self, method: Method, cls: type, api: API | None, target: CallTarget) -> None:
         self.method = method
         self.api = api
         self.target = target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from rpc.api.server.target import Target
+from rpc.api.server.target import CallTarget
 from rpc.api.table import APIS, SERVICES
 from schema import API
 
@@ -26,7 +26,7 @@ class ApiRouter:
     """
 
     def __init__(
-        self, target: Target, *, bases: Mapping[API, type | str], services: Mapping[str, type | str] | None = None
+        self, target: CallTarget, *, bases: Mapping[API, type | str], services: Mapping[str, type | str] | None = None
     ) -> None:
         self._target = target
         self._handlers: dict[str, Handler] = {}

@@ -28,7 +28,7 @@ class CallInfo:
     call: Any = None  # rpc.server_call.ServerCall, for observers of its bytes, status and end
 
 
-class Target(Protocol):
+class CallTarget(Protocol):
     """Provider of the object for a call and of its context: operations, sessions, limits and driver lifetime."""
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from rpc.peers.port import Channel, Description, PeerConnection
+from rpc.peers.port import Description, PeerChannel, PeerConnection
 from rpc.peers.signals import decode_description, encode_description
 from schema import ErrorKind, MachineError
 from support import Bucket
@@ -38,7 +38,7 @@ class _Exchange:
 class Negotiator:
     """Exchanges session descriptions over a channel; one task calls `run`, any may call `offer`."""
 
-    def __init__(self, peer: PeerConnection, channel: Channel) -> None:
+    def __init__(self, peer: PeerConnection, channel: PeerChannel) -> None:
         self._peer = peer
         self._channel = channel
         self._offers = trio.Lock()  # own ones, in order

@@ -28,7 +28,7 @@ Serve = Callable[[trio.abc.Stream, Identity], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ConnectionRequest:
     """A request of the cloud for a connection."""
 
     id: str
@@ -36,7 +36,7 @@ class Request:
     address: str  # URL of the replica that waits; "" for the address of the cloud
 
     @classmethod
-    def of(cls, message: Mapping[str, Any]) -> Request:
+    def of(cls, message: Mapping[str, Any]) -> ConnectionRequest:
         """Read a request from JSON. ValueError or TypeError if it is not valid."""
         caller, address = message["caller"], message.get("address", "")
         texts = (message["id"], caller["type"], caller["id"], address)
@@ -53,12 +53,12 @@ class CloudCalls:
     def __init__(self, address: CloudAddress) -> None:
         self._address = address
         self._token: Headers | None = None  # of the last sign-in: a caller waits for each round trip
-        self._send, self._receive = trio.open_memory_channel[Request](WAITING)
+        self._send, self._receive = trio.open_memory_channel[ConnectionRequest](WAITING)
 
     def requested(self, message: Mapping[str, Any]) -> None:
         """Accept a request; ValueError, TypeError or KeyError if it is not valid. Dropped if too many wait."""
         try:
-            self._send.send_nowait(Request.of(message))
+            self._send.send_nowait(ConnectionRequest.of(message))
         except trio.WouldBlock:
             _log.warning("too many requests of the cloud for calls at once; one was ignored")
 
@@ -66,7 +66,7 @@ class CloudCalls:
         """Serve requests until cancelled."""
         places = trio.Semaphore(MOST)
 
-        async def serve_request(request: Request) -> None:
+        async def serve_request(request: ConnectionRequest) -> None:
             try:
                 await self._serve(request, serve)
             finally:
@@ -77,7 +77,7 @@ class CloudCalls:
                 await places.acquire()
                 nursery.start_soon(serve_request, request, name=f"calls of {request.caller.entity}")
 
-    async def _serve(self, request: Request, serve: Serve) -> None:
+    async def _serve(self, request: ConnectionRequest, serve: Serve) -> None:
         try:
             try:
                 await self._connect(request, serve)
@@ -89,7 +89,7 @@ class CloudCalls:
                 "a connection for calls through the cloud failed", caller=request.caller.entity, reason=str(error)
             )
 
-    async def _connect(self, request: Request, serve: Serve) -> None:
+    async def _connect(self, request: ConnectionRequest, serve: Serve) -> None:
         url = self._address.serve_url(request.id, request.address)
         async with connected(self._address, url, sign_in=self._sign_in) as socket:
             await serve(byte_stream(socket), request.caller)

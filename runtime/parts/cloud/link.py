@@ -32,7 +32,7 @@ from uplink import (
 )
 
 if TYPE_CHECKING:
-    from engine.views import Source
+    from engine.views import PageSource
     from schema import Masker
 
 FOLDER: Final = "logs-outbox"
@@ -57,7 +57,7 @@ class CloudLink:
     certificate: CloudCertificate | None  # None if the connection is not encrypted: there are no certificates then
 
     def attach(
-        self, view: Callable[[], Source], mask: Callable[[], Masker], request_stop: Callable[[str], None]
+        self, view: Callable[[], PageSource], mask: Callable[[], Masker], request_stop: Callable[[str], None]
     ) -> None:
         """Report the machine that `view` shows to the cloud, and let the cloud ask it to restart."""
         self.source.attach(
@@ -112,7 +112,7 @@ def _name(part: str) -> str:
     return Path(part).name or "part"
 
 
-def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
+def _state(view: PageSource, masker: Masker) -> Mapping[str, Any]:
     """Return what the cloud keeps of this machine."""
     status = view.status()
     health = health_of(status)

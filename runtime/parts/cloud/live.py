@@ -13,7 +13,7 @@ import trio
 from uplink import Send, Watch
 
 if TYPE_CHECKING:
-    from engine.views import MachineStatus, Reading, Shared, Source
+    from engine.views import MachineStatus, PageSource, SensorReading, Shared
     from schema import Masker
 
 PERIOD: Final = 1.0  # seconds between two snapshots
@@ -23,7 +23,7 @@ MAX_VALUES: Final = 100  # of one sensor
 MAX_TEXT: Final = 300  # characters of a reason or a value
 
 
-async def send_snapshots(source: Source, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
+async def send_snapshots(source: PageSource, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
     """Send snapshots while the cloud asks for them; implements Tell. A slow sensor delays only its own readings."""
     from engine.views import Shared
 
@@ -67,12 +67,12 @@ class _Since:
 class _Sensors:
     """Reads sensors, with a task for each sensor that is ready."""
 
-    def __init__(self, source: Source, shared: Shared, nursery: trio.Nursery) -> None:
+    def __init__(self, source: PageSource, shared: Shared, nursery: trio.Nursery) -> None:
         self._source = source
         self._shared = shared
         self._nursery = nursery
         self._followed: dict[str, trio.CancelScope] = {}
-        self.readings: dict[str, Reading] = {}
+        self.readings: dict[str, SensorReading] = {}
 
     def follow(self, status: MachineStatus) -> None:
         """Read exactly the resources that are ready and have readings, at most MAX_SENSORS."""
@@ -98,7 +98,7 @@ class _Sensors:
                 self.readings[name] = reading
 
 
-def snapshot(status: MachineStatus, readings: Mapping[str, Reading]) -> Mapping[str, Any]:
+def snapshot(status: MachineStatus, readings: Mapping[str, SensorReading]) -> Mapping[str, Any]:
     """Return a snapshot for JSON. Equal snapshots need not be sent again."""
     config = status.config
     return {

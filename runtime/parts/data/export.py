@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from runtime.parts.data.files.read import Content
-from runtime.parts.data.rows import BINARY, FACTS, Row, Selection, captured_rows, flattened
+from runtime.parts.data.rows import BINARY, FACTS, ReadingRow, Selection, captured_rows, flattened
 from schema import ErrorKind, MachineError
 from support.text import harmless_cell
 
@@ -33,7 +33,7 @@ class Export:
     media_files: int = 0
     damaged: list[Content] = field(default_factory=list)
 
-    def all_rows(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[ReadingRow]:
         """Yield every row, count it, and write its bytes to `media`."""
         for row in captured_rows(self.folder, self.selection, self.damaged):
             if row.binary is not None and self.media is not None:
@@ -52,7 +52,7 @@ class Export:
         return [*FACTS, *(BINARY if binary else ()), *sorted(names - {*FACTS, *BINARY})]
 
 
-def _facts(row: Row, media: Path | None) -> dict[str, Any]:
+def _facts(row: ReadingRow, media: Path | None) -> dict[str, Any]:
     facts = dict(row.facts)
     for name in ("time_requested", "time_received"):
         facts[name] = facts[name].isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -68,7 +68,7 @@ def jsonl(export: Export, out: IO[str]) -> None:
         out.write(jsonl_line(row, export.media) + "\n")
 
 
-def jsonl_line(row: Row, media: Path | None) -> str:
+def jsonl_line(row: ReadingRow, media: Path | None) -> str:
     """Return one reading as JSON."""
     line = _facts(row, media)
     if row.binary is None:
@@ -84,7 +84,7 @@ def csv_(export: Export, out: IO[str]) -> None:
         writer.writerow({name: csv_cell(value) for name, value in _flat(row, export.media).items()})
 
 
-def _flat(row: Row, media: Path | None) -> dict[str, Any]:
+def _flat(row: ReadingRow, media: Path | None) -> dict[str, Any]:
     return {**_facts(row, media), **dict(flattened(row.data))}
 
 
@@ -154,7 +154,7 @@ def _kind(value: Any) -> str:
     return "bool" if isinstance(value, bool) else "number" if isinstance(value, (int, float)) else "text"
 
 
-def _typed(row: Row, media: Path | None, kinds: Mapping[str, str]) -> dict[str, Any]:
+def _typed(row: ReadingRow, media: Path | None, kinds: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in (
         _flat(row, media) | {key: row.facts[key] for key in ("time_requested", "time_received")}

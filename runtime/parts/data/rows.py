@@ -54,7 +54,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReadingRow:
     """One reading with its facts, and either data or bytes."""
 
     facts: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Row:
     file: str = ""  # a name for the bytes, unique in its capture folder
 
 
-def captured_rows(folder: Path, selection: Selection, damaged: list[Content] | None = None) -> Iterator[Row]:
+def captured_rows(folder: Path, selection: Selection, damaged: list[Content] | None = None) -> Iterator[ReadingRow]:
     """Yield every complete selected reading, file by file. Incomplete or damaged files are added to `damaged`."""
     for path in capture_files(folder):
         try:
@@ -78,7 +78,7 @@ def captured_rows(folder: Path, selection: Selection, damaged: list[Content] | N
             yield from _rows(content, selection)
 
 
-def _rows(content: Content, selection: Selection) -> Iterator[Row]:
+def _rows(content: Content, selection: Selection) -> Iterator[ReadingRow]:
     header = content.header
     common = {
         "component_type": header.component_type,
@@ -93,14 +93,14 @@ def _rows(content: Content, selection: Selection) -> Iterator[Row]:
             continue
         facts = {"time_requested": requested, "time_received": moment(reading.metadata.time_received), **common}
         if reading.WhichOneof("data") == "struct":
-            yield Row(facts, read_struct(reading.struct))
+            yield ReadingRow(facts, read_struct(reading.struct))
             continue
         annotations = reading.metadata.annotations
         labels = tuple(annotation.label for annotation in (*annotations.classifications, *annotations.bboxes))
         number = f"-{index}" if index else ""
         extension = header.file_extension if header.file_extension != DAT else EXTENSIONS.get(header.mime_type, DAT)
         name = f"{safe_part(header.component_name)}-{header.method_name}-{content.path.stem}{number}{extension}"
-        yield Row(facts, {}, reading.binary, labels, header.mime_type, name)
+        yield ReadingRow(facts, {}, reading.binary, labels, header.mime_type, name)
 
 
 def flattened(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

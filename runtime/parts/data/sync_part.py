@@ -18,7 +18,7 @@ from runtime.parts.data.manager import BuiltinDataManager
 from schema import MachineError
 
 if TYPE_CHECKING:
-    from runtime.parts.data.sync.sync import Settings
+    from runtime.parts.data.sync.sync import SyncSettings
     from uplink import CloudAddress
 
 SYNC: Final = f"{INTERNAL}data-sync"
@@ -35,11 +35,11 @@ def sync_node(address: CloudAddress, config: DataManagerConfig, service: str) ->
     )
 
 
-def settings_of(config: DataManagerConfig) -> Settings:
+def settings_of(config: DataManagerConfig) -> SyncSettings:
     """Convert the attributes of the data manager."""
-    from runtime.parts.data.sync.sync import Settings
+    from runtime.parts.data.sync.sync import SyncSettings
 
-    return Settings(
+    return SyncSettings(
         interval=config.sync_interval,
         other_folders=tuple(Path(path).expanduser().absolute() for path in config.additional_sync_paths),
         minimum_age=config.file_last_modified_millis / 1000,

@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 import trio
 
 from rpc.network import Address
-from rpc.network.mdns import PORT, MdnsError, Message, Record, decode, encode
+from rpc.network.mdns import PORT, DnsRecord, MdnsError, Message, decode, encode
 from runtime.parts.mdns.names import Names
-from runtime.parts.mdns.places import Place
+from runtime.parts.mdns.places import AnnouncedPlace
 from runtime.parts.mdns.records import Zone
 from runtime.parts.mdns.replies import Replies, is_shared
 
@@ -51,7 +51,7 @@ class Announcer:
 
     def __init__(
         self,
-        place: Place,
+        place: AnnouncedPlace,
         names: Names,
         own: Container[Address],
         log: Any,
@@ -68,7 +68,7 @@ class Announcer:
         self._carriers: Sequence[Carrier] = ()
         self._conflict = trio.Event()  # another host has one of the names
         self._deferred = trio.Event()  # another host that probes at the same time takes precedence
-        self._pending: dict[tuple[Any, ...], list[Record]] = {}  # known answers, by the address of the sender
+        self._pending: dict[tuple[Any, ...], list[DnsRecord]] = {}  # known answers, by the address of the sender
 
     async def run(self, carriers: Sequence[Carrier]) -> None:
         """Announce the names until cancelled; then send a goodbye."""

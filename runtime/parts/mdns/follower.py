@@ -8,12 +8,12 @@ from typing import Final
 import structlog
 import trio
 
-from rpc.network import Address, Changes, interfaces
+from rpc.network import Address, InterfaceChanges, interfaces
 from rpc.network.mdns import MdnsError
 from runtime.parts.mdns.announcer import Announcer
 from runtime.parts.mdns.carrier import open_sockets
 from runtime.parts.mdns.names import Names
-from runtime.parts.mdns.places import Place, places
+from runtime.parts.mdns.places import AnnouncedPlace, places
 
 QUIET: Final = 0.5  # seconds without a change before interfaces are read, because addresses come one by one
 QUIET_AT_MOST: Final = 3.0  # seconds
@@ -26,13 +26,13 @@ class Follower:
         self._names = names
         self._bound = bound
         self._log = structlog.get_logger("rdk.networking")
-        self._running: dict[Place, _Running] = {}
+        self._running: dict[AnnouncedPlace, _Running] = {}
         self._everywhere: set[Address] = set()  # every address of this computer
 
     async def run(self) -> None:
         """Announce until cancelled. Failures are logged as warnings, and retried when the network changes."""
         try:
-            changes = Changes()
+            changes = InterfaceChanges()
         except OSError as error:
             self._warn("changes of the network cannot be followed", error)
             changes = None
@@ -67,7 +67,7 @@ class Follower:
                 running[place] = _Running()
                 nursery.start_soon(self._announce, place, running[place])
 
-    async def _announce(self, place: Place, running: _Running) -> None:
+    async def _announce(self, place: AnnouncedPlace, running: _Running) -> None:
         announcer = Announcer(place, self._names, self._everywhere, self._log)
         try:
             with running.scope:
@@ -105,7 +105,7 @@ class _Running:
         self.ended = trio.Event()
 
 
-async def _quiet(changes: Changes) -> None:
+async def _quiet(changes: InterfaceChanges) -> None:
     """Return after QUIET seconds without a change, or after QUIET_AT_MOST seconds."""
     with trio.move_on_after(QUIET_AT_MOST):
         while True:

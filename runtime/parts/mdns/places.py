@@ -13,7 +13,7 @@ ADDRESSES: Final = 8  # announced for one interface; more would make messages to
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnnouncedPlace:
     """An interface, with the port and the addresses that are announced there."""
 
     interface: Interface
@@ -21,7 +21,7 @@ class Place:
     addresses: tuple[Address, ...]
 
 
-def places(bound: Iterable[str], interfaces: Sequence[Interface]) -> tuple[Place, ...]:
+def places(bound: Iterable[str], interfaces: Sequence[Interface]) -> tuple[AnnouncedPlace, ...]:
     """Return where to announce a server that listens at `bound`, such as `0.0.0.0:8080`; `interfaces` are all of them.
 
     A server on loopback is announced on the loopback interface only, a server on all addresses on every multicast
@@ -39,7 +39,7 @@ def places(bound: Iterable[str], interfaces: Sequence[Interface]) -> tuple[Place
         if interface.loopback:
             ports = [(port, address) for port, address in ports if isinstance(address, IPv4Address)] or ports
         if ports and (interface.multicast or interface.loopback):
-            result.append(Place(interface, ports[0][0], tuple(address for _, address in ports)[:ADDRESSES]))
+            result.append(AnnouncedPlace(interface, ports[0][0], tuple(address for _, address in ports)[:ADDRESSES]))
     return tuple(result)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from rpc.network.mdns import AAAA, ANY, NSEC, PTR, SRV, TXT, A, Name, Present, Question, Record, Service, key
+from rpc.network.mdns import AAAA, ANY, NSEC, PTR, SRV, TXT, A, DnsRecord, Name, Present, Question, Service, key
 from runtime.parts.mdns.names import Names
 
 Address = IPv4Address | IPv6Address
@@ -27,34 +27,34 @@ class Zone:
         """Create the records. `own` are all addresses of this computer, whose interfaces may hear each other."""
         self._own = own
         self.addresses = [
-            Record(host, A if isinstance(address, IPv4Address) else AAAA, address, HOST_TTL, flush=True)
+            DnsRecord(host, A if isinstance(address, IPv4Address) else AAAA, address, HOST_TTL, flush=True)
             for host in names.hosts
             for address in addresses
         ]
         target = names.hosts[0]
         self.instances: list[Name] = [(instance, *SERVICE) for instance in names.instances]
         self.services = [
-            Record(instance, SRV, Service(port, target), HOST_TTL, flush=True) for instance in self.instances
+            DnsRecord(instance, SRV, Service(port, target), HOST_TTL, flush=True) for instance in self.instances
         ]
-        self.texts = [Record(instance, TXT, TEXTS, OTHER_TTL, flush=True) for instance in self.instances]
-        self.pointers = [Record(SERVICE, PTR, instance, OTHER_TTL) for instance in self.instances]
-        self.kinds = [Record(ENUMERATION, PTR, SERVICE, OTHER_TTL)]
+        self.texts = [DnsRecord(instance, TXT, TEXTS, OTHER_TTL, flush=True) for instance in self.instances]
+        self.pointers = [DnsRecord(SERVICE, PTR, instance, OTHER_TTL) for instance in self.instances]
+        self.kinds = [DnsRecord(ENUMERATION, PTR, SERVICE, OTHER_TTL)]
         types = {A if isinstance(address, IPv4Address) else AAAA for address in addresses}
         self.absences = [
-            *(Record(host, NSEC, Present(frozenset(types)), HOST_TTL, flush=True) for host in names.hosts),
+            *(DnsRecord(host, NSEC, Present(frozenset(types)), HOST_TTL, flush=True) for host in names.hosts),
             *(
-                Record(instance, NSEC, Present(frozenset((SRV, TXT))), HOST_TTL, flush=True)
+                DnsRecord(instance, NSEC, Present(frozenset((SRV, TXT))), HOST_TTL, flush=True)
                 for instance in self.instances
             ),
         ]
 
     @property
-    def all(self) -> list[Record]:
+    def all(self) -> list[DnsRecord]:
         """All announced records."""
         return [*self.pointers, *self.kinds, *self.services, *self.texts, *self.addresses]
 
     @property
-    def unique(self) -> list[Record]:
+    def unique(self) -> list[DnsRecord]:
         """The records that only one host may have."""
         return [*self.services, *self.texts, *self.addresses]
 
@@ -62,7 +62,7 @@ class Zone:
         """Return whether `name` is unique to this machine."""
         return any(key(name) == key(record.name) for record in self.unique)
 
-    def answers(self, question: Question) -> list[Record]:
+    def answers(self, question: Question) -> list[DnsRecord]:
         """Return the records that answer a question.
 
         Empty for names of others. For a record type that one of the own names lacks, the answer is an NSEC record.
@@ -73,7 +73,7 @@ class Zone:
             return records
         return [record for record in self.absences if key(record.name) == name]
 
-    def additionals(self, answers: Sequence[Record]) -> list[Record]:
+    def additionals(self, answers: Sequence[DnsRecord]) -> list[DnsRecord]:
         """Return additional records that the receiver of `answers` will need next; RFC 6763 12."""
         instances = {key(record.data) for record in answers if record.type == PTR and isinstance(record.data, tuple)}  # type: ignore[arg-type]
         records = [record for record in (*self.services, *self.texts) if key(record.name) in instances]
@@ -82,7 +82,7 @@ class Zone:
         records += [record for record in (*self.addresses, *self.absences) if key(record.name) in hosts]
         return [record for record in records if not any(record.same(other) for other in answers)]
 
-    def contradicts(self, record: Record) -> bool:
+    def contradicts(self, record: DnsRecord) -> bool:
         """Return whether `record`, from another host, conflicts with a unique record of this machine."""
         if record.type == NSEC or not record.ttl or not self.owns(record.name):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rpc.network.mdns import ANY, PTR, Message, Question, Record, encode, key
+from rpc.network.mdns import ANY, PTR, DnsRecord, Message, Question, encode, key
 from runtime.parts.mdns.records import Zone
 
 REPEAT_INTERVAL: Final = 1.0  # seconds until a record may be multicast again; RFC 6762 6
@@ -19,7 +19,7 @@ class Replies:
         self.zone = zone
         self._sent: dict[int, float] = {}  # by the index of a record in `zone.all`
 
-    def to(self, query: Message, known_answers: Iterable[Record], now: float) -> Message | None:
+    def to(self, query: Message, known_answers: Iterable[DnsRecord], now: float) -> Message | None:
         """Return the multicast response to `query` without the records in `known_answers`; None if it would be empty.
 
         Records that were multicast less than REPEAT_INTERVAL seconds before `now` are left out.
@@ -32,7 +32,7 @@ class Replies:
         ]
         return self._response(answers, now)
 
-    def alone(self, query: Message, known_answers: Iterable[Record]) -> Message | None:
+    def alone(self, query: Message, known_answers: Iterable[DnsRecord]) -> Message | None:
         """Return the unicast response to `query` without the records in `known_answers`; None if it would be empty."""
         answers = self._answers(query, known_answers)
         if not answers:
@@ -60,7 +60,7 @@ class Replies:
 
     def goodbye(self) -> Message:
         """Return a response that withdraws all records; RFC 6762 10.1."""
-        gone = tuple(Record(record.name, record.type, record.data, 0, record.flush) for record in self.zone.all)
+        gone = tuple(DnsRecord(record.name, record.type, record.data, 0, record.flush) for record in self.zone.all)
         return Message(answers=gone, response=True)
 
     def probe(self) -> Message:
@@ -69,7 +69,7 @@ class Replies:
         questions = tuple(Question(name, ANY, unicast=True) for name in names)
         return Message(questions, authorities=tuple(_plain(record) for record in self.zone.unique))
 
-    def conflict(self, response: Message) -> Record | None:
+    def conflict(self, response: Message) -> DnsRecord | None:
         """Return the first record of a response that conflicts with this machine's records, or None."""
         records = (*response.answers, *response.additionals)
         return next((record for record in records if self.zone.contradicts(record)), None)
@@ -83,9 +83,9 @@ class Replies:
                 return True
         return False
 
-    def _answers(self, query: Message, known_answers: Iterable[Record]) -> list[Record]:
+    def _answers(self, query: Message, known_answers: Iterable[DnsRecord]) -> list[DnsRecord]:
         known_records = list(known_answers)
-        answers: list[Record] = []
+        answers: list[DnsRecord] = []
         for question in query.questions:
             for record in self.zone.answers(question):
                 if record not in answers and not any(
@@ -94,14 +94,14 @@ class Replies:
                     answers.append(record)
         return answers
 
-    def _response(self, answers: Sequence[Record], now: float) -> Message | None:
+    def _response(self, answers: Sequence[DnsRecord], now: float) -> Message | None:
         if not answers:
             return None
         for record in answers:
             self._sent[self._index(record)] = now
         return Message(answers=tuple(answers), additionals=tuple(self.zone.additionals(answers)), response=True)
 
-    def _index(self, record: Record) -> int:
+    def _index(self, record: DnsRecord) -> int:
         everything = self.zone.all
         return everything.index(record) if record in everything else -1 - self.zone.absences.index(record)
 
@@ -111,15 +111,15 @@ def is_shared(response: Message) -> bool:
     return any(record.type == PTR for record in response.answers)
 
 
-def _short(record: Record) -> Record:
-    return Record(record.name, record.type, record.data, min(record.ttl, LEGACY_TTL))
+def _short(record: DnsRecord) -> DnsRecord:
+    return DnsRecord(record.name, record.type, record.data, min(record.ttl, LEGACY_TTL))
 
 
-def _plain(record: Record) -> Record:
-    return Record(record.name, record.type, record.data, record.ttl)
+def _plain(record: DnsRecord) -> DnsRecord:
+    return DnsRecord(record.name, record.type, record.data, record.ttl)
 
 
-def _order(record: Record) -> tuple[int, bytes]:
+def _order(record: DnsRecord) -> tuple[int, bytes]:
     """Return the key for comparing records: the type, then the bytes of the data. All have the same class."""
-    empty = len(encode(Message(answers=(Record(("x",), record.type, b"", 0),))))
-    return record.type, encode(Message(answers=(Record(("x",), record.type, record.data, 0),)))[empty:]
+    empty = len(encode(Message(answers=(DnsRecord(("x",), record.type, b"", 0),))))
+    return record.type, encode(Message(answers=(DnsRecord(("x",), record.type, record.data, 0),)))[empty:]

@@ -21,7 +21,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc import one_by_one, to_machine_error, too_deep
-from rpc.api import APIS, MONITORED, NAME_FIELDS, SERVICES, CallInfo, Target, messages, python_name
+from rpc.api import APIS, MONITORED, NAME_FIELDS, SERVICES, CallInfo, CallTarget, messages, python_name
 from schema import API, ErrorKind, MachineError
 
 _OURS: Final = frozenset({"authorization"})  # credentials for this machine are not forwarded
@@ -134,7 +134,7 @@ class ForeignServices:
         """Return the full name of the service of an API, or None."""
         return next((served.service for served in self._apis.values() if served.api == api), None)
 
-    def handler(self, path: str, target: Target) -> Handler | None:
+    def handler(self, path: str, target: CallTarget) -> Handler | None:
         """Return the handler for the path of an RPC, or None. Calls reach their resource through `target`."""
         handler = self._handlers.get(path)
         if handler is None:
@@ -146,7 +146,7 @@ class ForeignServices:
         return handler
 
 
-async def _answer(method: ForeignMethod, target: Target, stream: Any) -> None:
+async def _answer(method: ForeignMethod, target: CallTarget, stream: Any) -> None:
     first = await stream.recv_message()
     if first is None:
         raise MachineError(f"{method.path}: the request is missing", kind=ErrorKind.INVALID)

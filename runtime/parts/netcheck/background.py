@@ -15,7 +15,7 @@ from nursery_graph import Node
 from rpc.access import is_loopback_name
 from runtime.parts.netcheck.checks import check
 from runtime.parts.netcheck.command import cloud_host
-from runtime.parts.netcheck.finding import Finding, failures
+from runtime.parts.netcheck.finding import NetcheckFinding, failures
 from runtime.parts.netcheck.targets import Targets, load
 from schema.document import MachineDocument
 from telemetry.logs.logger_names import ROOT
@@ -30,7 +30,7 @@ class NetworkChecks:
 
     def __init__(self, context: PartContext) -> None:
         self._environment = context.environment
-        self._failing: Mapping[tuple[str, str], Finding] = {}
+        self._failing: Mapping[tuple[str, str], NetcheckFinding] = {}
         self._log = structlog.get_logger(f"{ROOT}.network-checks")
 
     def nodes(self, document: MachineDocument) -> list[Node]:
@@ -51,7 +51,7 @@ class NetworkChecks:
     async def _repeat(self, targets: Targets) -> None:
         self.note(await check(targets, only=REPEATED), REPEATED)
 
-    def note(self, findings: Sequence[Finding], only: Sequence[str]) -> None:
+    def note(self, findings: Sequence[NetcheckFinding], only: Sequence[str]) -> None:
         """Log new and ended failures. `only` are the kinds of checks that were run; empty means all."""
         before = {key: finding for key, finding in self._failing.items() if not only or key[0] in only}
         others = {key: finding for key, finding in self._failing.items() if key not in before}

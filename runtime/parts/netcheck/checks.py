@@ -13,14 +13,14 @@ from typing import Final
 import trio
 
 from runtime.parts.netcheck import dns, icmp, stun
-from runtime.parts.netcheck.finding import Finding, Outcome, loss, mapping
+from runtime.parts.netcheck.finding import NetcheckFinding, Outcome, loss, mapping
 from runtime.parts.netcheck.targets import Targets, split
 
 LIMIT: Final = 5.0  # seconds for one target; reference value
 PING_LIMIT: Final = 25.0  # seconds for all echo requests to one target; reference value
 RESEND: Final = 1.0  # seconds until an unanswered datagram is sent again
 
-Job = Callable[[], Awaitable[list[Finding]]]
+Job = Callable[[], Awaitable[list[NetcheckFinding]]]
 
 PING_REMEDY: Final = (
     "this user is not allowed to send ICMP: run sysctl -w net.ipv4.ping_group_range='0 2147483647', or run as root"
@@ -29,7 +29,7 @@ PING_REMEDY: Final = (
 _FAILURES: Final = (OSError, trio.BrokenResourceError, dns.DnsError, stun.StunError, ValueError)
 
 
-async def check(targets: Targets, *, only: Sequence[str] = ()) -> list[Finding]:
+async def check(targets: Targets, *, only: Sequence[str] = ()) -> list[NetcheckFinding]:
     """Run all checks, or `only` these kinds, and return the findings in the order of the targets."""
     jobs: list[tuple[str, Job]] = [
         *(("dns", _bound(_dns, server, targets.question)) for server in targets.dns),
@@ -39,7 +39,7 @@ async def check(targets: Targets, *, only: Sequence[str] = ()) -> list[Finding]:
         ("ping", _bound(_pings, targets)),
     ]
     selected = [job for kind, job in jobs if not only or kind in only]
-    findings: list[list[Finding]] = [[] for _ in selected]
+    findings: list[list[NetcheckFinding]] = [[] for _ in selected]
 
     async def run(index: int, job: Job) -> None:
         findings[index] = await job()
@@ -50,11 +50,11 @@ async def check(targets: Targets, *, only: Sequence[str] = ()) -> list[Finding]:
     return [finding for group in findings for finding in group]
 
 
-def _bound(function: Callable[..., Awaitable[list[Finding]]], *arguments: object) -> Job:
+def _bound(function: Callable[..., Awaitable[list[NetcheckFinding]]], *arguments: object) -> Job:
     return lambda: function(*arguments)
 
 
-async def _timed(check: str, target: str, action: Callable[[], Awaitable[str]]) -> list[Finding]:
+async def _timed(check: str, target: str, action: Callable[[], Awaitable[str]]) -> list[NetcheckFinding]:
     """Check one target. `action` returns the detail of the finding, or raises one of _FAILURES."""
     begun = trio.current_time()
     outcome: Outcome = "failed"
@@ -66,7 +66,7 @@ async def _timed(check: str, target: str, action: Callable[[], Awaitable[str]]) 
         except _FAILURES as error:
             detail = _reason(error)
     took = (trio.current_time() - begun) * 1000
-    return [Finding(check, target, outcome, detail, took if outcome == "ok" else None)]
+    return [NetcheckFinding(check, target, outcome, detail, took if outcome == "ok" else None)]
 
 
 def _reason(error: BaseException) -> str:
@@ -80,7 +80,7 @@ def _reason(error: BaseException) -> str:
     return str(error)
 
 
-async def _dns(server: str, question: str) -> list[Finding]:
+async def _dns(server: str, question: str) -> list[NetcheckFinding]:
     async def ask() -> str:
         number = random.getrandbits(16)
         stream = await trio.open_tcp_stream(*split(server))
@@ -93,7 +93,7 @@ async def _dns(server: str, question: str) -> list[Finding]:
     return await _timed("dns", server, ask)
 
 
-async def _resolve(name: str) -> list[Finding]:
+async def _resolve(name: str) -> list[NetcheckFinding]:
     async def ask() -> str:
         addresses = await trio.socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         return ", ".join(dict.fromkeys(str(address[0]) for *_, address in addresses))
@@ -101,7 +101,7 @@ async def _resolve(name: str) -> list[Finding]:
     return await _timed("resolve", name, ask)
 
 
-async def _stun_tcp(server: str) -> list[Finding]:
+async def _stun_tcp(server: str) -> list[NetcheckFinding]:
     async def ask() -> str:
         transaction = random.randbytes(12)
         stream = await trio.open_tcp_stream(*split(server))
@@ -114,11 +114,11 @@ async def _stun_tcp(server: str) -> list[Finding]:
     return await _timed("stun-tcp", server, ask)
 
 
-async def _stun(servers: Sequence[str]) -> list[Finding]:
+async def _stun(servers: Sequence[str]) -> list[NetcheckFinding]:
     """Ask all servers from one socket. If they see different addresses, the router's NAT is symmetric."""
     begun = trio.current_time()
     waiting: dict[bytes, str] = {random.randbytes(12): server for server in servers}
-    results: dict[str, Finding] = {}
+    results: dict[str, NetcheckFinding] = {}
     seen: list[tuple[str, int]] = []
     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         await sock.bind(("0.0.0.0", 0))
@@ -132,7 +132,7 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                     await trio.sleep(RESEND)
             except _FAILURES as error:
                 waiting.pop(transaction, None)
-                results[server] = Finding("stun", server, "failed", _reason(error))
+                results[server] = NetcheckFinding("stun", server, "failed", _reason(error))
 
         async def listen() -> None:
             while waiting:
@@ -144,11 +144,11 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                 try:
                     address = stun.answer(message, transaction)
                 except stun.StunError as error:
-                    results[server] = Finding("stun", server, "failed", str(error))
+                    results[server] = NetcheckFinding("stun", server, "failed", str(error))
                     continue
                 seen.append(address)
                 took = (trio.current_time() - begun) * 1000
-                results[server] = Finding("stun", server, "ok", f"seen as {address[0]}:{address[1]}", took)
+                results[server] = NetcheckFinding("stun", server, "ok", f"seen as {address[0]}:{address[1]}", took)
 
         with trio.move_on_after(LIMIT):
             async with trio.open_nursery() as nursery:
@@ -157,12 +157,12 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                 await listen()
                 nursery.cancel_scope.cancel()
     none = f"no answer within {LIMIT:g} s"
-    findings = [results.get(server, Finding("stun", server, "failed", none)) for server in servers]
+    findings = [results.get(server, NetcheckFinding("stun", server, "failed", none)) for server in servers]
     symmetric = mapping(seen)
-    return [*findings, *([Finding("stun", "router", "note", symmetric)] if symmetric else [])]
+    return [*findings, *([NetcheckFinding("stun", "router", "note", symmetric)] if symmetric else [])]
 
 
-async def _pings(targets: Targets) -> list[Finding]:
+async def _pings(targets: Targets) -> list[NetcheckFinding]:
     """Ping all targets concurrently. The gateway need not answer if a target beyond it does."""
     times: dict[str, list[float] | str] = {}
 
@@ -179,7 +179,7 @@ async def _pings(targets: Targets) -> list[Finding]:
         result = times[name]
         if isinstance(result, str):
             outcome: Outcome = "skipped" if result == PING_REMEDY else "failed"
-            findings.append(Finding("ping", name, outcome, result))
+            findings.append(NetcheckFinding("ping", name, outcome, result))
         else:
             findings.append(loss(name, targets.probes, result, gateway=name == "gateway", beyond=beyond))
     return findings

@@ -11,7 +11,7 @@ import trio
 
 from engine import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from runtime.parts.netcheck.checks import check
-from runtime.parts.netcheck.finding import Finding, failures, rows
+from runtime.parts.netcheck.finding import NetcheckFinding, failures, rows
 from runtime.parts.netcheck.targets import load
 from schema import ConfigError
 from support.text.terminal import table
@@ -32,7 +32,7 @@ def main_check(config: Path | None) -> int:
     return EXIT_FAILED if failures(findings) else EXIT_OK
 
 
-def report(findings: list[Finding]) -> str:
+def report(findings: list[NetcheckFinding]) -> str:
     """Format the findings as a table, followed by remedies for the relevant failures."""
     lines = table(("CHECK", "TARGET", "OUTCOME", "TIME", "DETAIL"), rows(findings))
     bad = failures(findings)

@@ -23,7 +23,7 @@ HARD_LOSS: Final = 0.1  # share of lost packets that counts as a failure, becaus
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class NetcheckFinding:
     """The result of one check of one target."""
 
     check: str  # dns, resolve, stun, stun-tcp, ping
@@ -38,7 +38,7 @@ class Finding:
         return REMEDIES.get(self.check, "") if self.outcome == "failed" else ""
 
 
-def failures(findings: Sequence[Finding]) -> list[Finding]:
+def failures(findings: Sequence[NetcheckFinding]) -> list[NetcheckFinding]:
     """Return the relevant failures: all, except those of redundant checks with at least one success."""
     redundant = REDUNDANT & {finding.check for finding in findings if finding.outcome == "ok"}
     return [finding for finding in findings if finding.outcome == "failed" and finding.check not in redundant]
@@ -56,7 +56,7 @@ def mapping(addresses: Iterable[tuple[str, int]]) -> str:
     )
 
 
-def loss(target: str, sent: int, times: Sequence[float], *, gateway: bool, beyond: bool) -> Finding:
+def loss(target: str, sent: int, times: Sequence[float], *, gateway: bool, beyond: bool) -> NetcheckFinding:
     """Return the finding for echo requests.
 
     `times` are round-trip times in seconds, `gateway` says that the target is the gateway, and `beyond` that a target
@@ -67,15 +67,15 @@ def loss(target: str, sent: int, times: Sequence[float], *, gateway: bool, beyon
     detail = f"{lost} of {sent} lost"
     if not times:
         if gateway and beyond:
-            return Finding("ping", target, "note", f"{detail}: the router does not answer, which is harmless")
-        return Finding("ping", target, "failed", detail)
+            return NetcheckFinding("ping", target, "note", f"{detail}: the router does not answer, which is harmless")
+        return NetcheckFinding("ping", target, "failed", detail)
     middle = sorted(times)[len(times) // 2]
     outcome: Outcome = "failed" if share > HARD_LOSS else "ok"
     worst = f", slowest {max(times) * 1000:.1f} ms" if len(times) > 1 else ""
-    return Finding("ping", target, outcome, f"{detail}{worst}", middle * 1000)
+    return NetcheckFinding("ping", target, outcome, f"{detail}{worst}", middle * 1000)
 
 
-def rows(findings: Iterable[Finding]) -> list[tuple[str, str, str, str, str]]:
+def rows(findings: Iterable[NetcheckFinding]) -> list[tuple[str, str, str, str, str]]:
     """Return the rows of a table: check, target, outcome, time, detail."""
     return [
         (

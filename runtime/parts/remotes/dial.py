@@ -18,7 +18,7 @@ import trio
 
 from rpc import Peer
 from rpc.access import API_KEY, CREDENTIAL_TYPES, LOCATION_SECRET
-from rpc.client import ApiKey, Target
+from rpc.client import ApiKey, DialTarget
 from schema import ConfigError
 from schema.document import DEFAULT_BIND_ADDRESS, Remote
 
@@ -34,7 +34,7 @@ Mode = Literal["plain", "tls", "either"]
 class Route:
     """How to reach a remote. `secret` means that a key will be sent to it."""
 
-    target: Target
+    target: DialTarget
     mode: Mode
     secret: bool
     part: str = ""  # the part of the cloud that is called, if `target` is the cloud
@@ -61,7 +61,7 @@ def route_to(remote: Remote, path: str, *, port: int = DEFAULT_PORT) -> Route:
     try:
         if "://" not in text and not text.startswith("unix:") and urlsplit(f"//{text}").port is None:
             text = f"{text}:{port}"
-        target = Target.parse(text)
+        target = DialTarget.parse(text)
     except ValueError as error:
         raise ConfigError(
             f"{path}.address",
@@ -133,7 +133,7 @@ async def dial(
     return stream
 
 
-async def _open(target: Target) -> trio.SocketStream:
+async def _open(target: DialTarget) -> trio.SocketStream:
     if target.path:
         return await trio.open_unix_socket(target.path)
     try:
@@ -161,7 +161,7 @@ def _context(trusted: str) -> ssl.SSLContext:
     return context
 
 
-async def _secured(target: Target, context: ssl.SSLContext) -> trio.abc.Stream:
+async def _secured(target: DialTarget, context: ssl.SSLContext) -> trio.abc.Stream:
     stream = await _open(target)
     secure = trio.SSLStream(stream, context, server_hostname=target.host, https_compatible=True)
     try:

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from engine.calls import Introduction
-from rpc.client import Target
+from rpc.client import DialTarget
 from runtime.parts.remotes.dial import why
 
 LIMIT: Final = 1.0  # seconds to connect; a machine in the same network needs some milliseconds
@@ -28,7 +28,7 @@ async def dial_direct(introduction: Introduction) -> trio.abc.Stream:
 
     async def attempt(address: str) -> None:
         try:
-            stream = await _open(Target.parse(address), introduction.certificate)
+            stream = await _open(DialTarget.parse(address), introduction.certificate)
         except (OSError, trio.BrokenResourceError) as error:
             failures.append(f"{address}: {why(error)}")
             return
@@ -48,7 +48,7 @@ async def dial_direct(introduction: Introduction) -> trio.abc.Stream:
     return streams[0]
 
 
-async def _open(target: Target, certificate: str) -> trio.abc.Stream:
+async def _open(target: DialTarget, certificate: str) -> trio.abc.Stream:
     stream = await trio.open_tcp_stream(target.host, target.port)
     secure = trio.SSLStream(stream, context(), https_compatible=True)
     try:

@@ -15,7 +15,7 @@ from grpclib.exceptions import GRPCError
 from engine.calls import Introduction
 from nursery_graph import Restart, back_off, current_node
 from rpc import Limits, Peer
-from rpc.client import Channel, Target
+from rpc.client import Channel, DialTarget
 from rpc.network import watch_changes
 from runtime.parts.remotes import direct
 from runtime.parts.remotes.client import RemoteClient, answered
@@ -283,7 +283,7 @@ async def _opened_before(stream: trio.abc.Stream) -> trio.abc.Stream:
 def _address(stream: trio.abc.Stream) -> str:
     """Return the address of the other end."""
     address = Peer.of(stream).address
-    return Target(str(address[0]), int(address[1])).authority if isinstance(address, tuple) else "localhost:443"
+    return DialTarget(str(address[0]), int(address[1])).authority if isinstance(address, tuple) else "localhost:443"
 
 
 async def _close(streams: list[trio.abc.Stream]) -> None:

@@ -14,7 +14,7 @@ import trio
 from engine import PartContext, base_of, proxy_of
 from engine.planning import NO_RESTART, REMOTE, PlannedResource, behind, refusal
 from nursery_graph import Node, Restart
-from rpc.client import Target
+from rpc.client import DialTarget
 from runtime.parts.remotes.dial import Dial, Mode, Route, credentials_of, part_of, route_to
 from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
@@ -95,7 +95,7 @@ class Remotes:
         if credentials is None:  # the main part of a machine may call the others
             credentials = address.credentials()
         route_to(remote, path)  # checks the entry
-        target = Target.parse(address.url)
+        target = DialTarget.parse(address.url)
         mode: Mode = "tls" if address.secure else "plain"
         route = Route(target, mode, secret=True, part=part)
         return RemoteLink(remote, route, credentials, self._instance, self._changed)

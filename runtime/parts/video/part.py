@@ -19,7 +19,7 @@ from schema import ErrorKind, MachineError
 from schema.document import MachineDocument
 
 if TYPE_CHECKING:
-    from rpc.peers import Channel, PeerConnection
+    from rpc.peers import PeerChannel, PeerConnection
     from runtime.parts.video.microphone import MicrophoneSource
     from runtime.parts.video.pictures import Size
     from runtime.parts.video.source import CameraSource
@@ -44,7 +44,7 @@ class Video:
         return [Node(f"{INTERNAL}video", self.run)]
 
     @asynccontextmanager
-    async def connection(self, peer: PeerConnection, channel: Channel) -> AsyncIterator[Streams]:
+    async def connection(self, peer: PeerConnection, channel: PeerChannel) -> AsyncIterator[Streams]:
         """Yield the streams of a connection, for `Peer.media`; `channel` is its channel for renegotiation.
 
         At the end of the context, the connection has no viewers any more, and the channel is closed.

@@ -13,7 +13,7 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from engine.views import Source
+from engine.views import PageSource
 from rpc.pages import STATUS, wants_json
 from runtime.parts.web.forgery import Forgery
 from schema import ErrorKind, MachineError
@@ -25,7 +25,7 @@ _log = structlog.stdlib.get_logger("rdk.web")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionOutcome:
     """The result of an action, formatted for display."""
 
     took: str
@@ -40,7 +40,7 @@ class Called:
 
     method: str
     form: Mapping[str, str]
-    outcome: Outcome
+    outcome: ActionOutcome
 
 
 ShowCall = Callable[[Request, str, Called], Response]
@@ -49,7 +49,7 @@ ShowCall = Callable[[Request, str, Called], Response]
 class Controls:
     """The endpoints of actions."""
 
-    def __init__(self, source: Source, forgery: Forgery, show_call: ShowCall) -> None:
+    def __init__(self, source: PageSource, forgery: Forgery, show_call: ShowCall) -> None:
         self._source = source
         self._forgery = forgery
         self._show_call = show_call
@@ -88,21 +88,21 @@ class Controls:
         return form
 
 
-async def attempt(action: Callable[[], Awaitable[object]]) -> Outcome:
+async def attempt(action: Callable[[], Awaitable[object]]) -> ActionOutcome:
     """Run `action` and return its outcome. Only cancellation is raised."""
     start = time.perf_counter()
     try:
         value = await action()
     except MachineError as error:
-        return Outcome(_since(start), error=str(error), status=STATUS.get(error.kind, 500))
+        return ActionOutcome(_since(start), error=str(error), status=STATUS.get(error.kind, 500))
     except NotImplementedError:
-        return Outcome(_since(start), error="this model does not support the method", status=501)
+        return ActionOutcome(_since(start), error="this model does not support the method", status=501)
     except Exception as error:  # an error of a driver: show it as RPC does
-        return Outcome(_since(start), error=f"{type(error).__name__}: {error}", status=500)
-    return Outcome(_since(start), value=None if value is None else words.pretty(value))
+        return ActionOutcome(_since(start), error=f"{type(error).__name__}: {error}", status=500)
+    return ActionOutcome(_since(start), value=None if value is None else words.pretty(value))
 
 
-def answer(outcome: Outcome) -> Response:
+def answer(outcome: ActionOutcome) -> Response:
     """Return the outcome as JSON for the page's script."""
     return JSONResponse(
         {"took": outcome.took, "value": outcome.value, "error": outcome.error}, status_code=outcome.status

@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket
 
-from engine.views import MachineStatus, Shared, Source
+from engine.views import MachineStatus, PageSource, Shared
 from rpc.pages import DISCONNECTED, Patcher, Piece, close_reason
 from runtime.parts.web import pieces
 from runtime.parts.web.forgery import check_origin
@@ -31,7 +31,7 @@ REFUSED: Final = 4403  # close code for pages without permission; private use, l
 class Live:
     """The endpoint `/live?view=overview`, `view=resource&name=...` or `view=logs&level=...`."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: PageSource, renderer: Renderer) -> None:
         self._source = source
         self._renderer = renderer
         self._shared = Shared(source.call)

@@ -17,7 +17,7 @@ import msgspec
 import trio
 from starlette.websockets import WebSocket
 
-from engine.views import LEVELS, ShownEntry, Source
+from engine.views import LEVELS, PageSource, ShownEntry
 from rpc.pages import DISCONNECTED, close_reason
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.live import FRAME, REFUSED
@@ -69,7 +69,7 @@ class LogQuery:
 class LogStream:
     """The endpoint `/logs/stream?level=&logger=&text=&after=&newest=&follow=1&since=&instance=`."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PageSource) -> None:
         self._source = source
 
     async def serve(self, socket: WebSocket) -> None:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
-from engine.views import LEVELS, MachineStatus, Source
+from engine.views import LEVELS, MachineStatus, PageSource
 from rpc.access import METRICS_PATH, TOKEN_PATH, LoginTexts
 from rpc.pages import STATISTICS, STATUS, TITLES, Assets, Compress, Protect, plot_props, wants_json, wants_page
 from runtime.parts.web import health, pieces
@@ -47,7 +47,7 @@ LOGIN_TEXTS: Final = LoginTexts(
 
 
 def build(
-    source: Source,
+    source: PageSource,
     *,
     shared: Path | None = None,
     webrtc: bool = False,
@@ -95,7 +95,12 @@ class Pages:
     """The endpoints of pages and data."""
 
     def __init__(
-        self, source: Source, shared: Path | None = None, arranging: Arranging | None = None, *, webrtc: bool = False
+        self,
+        source: PageSource,
+        shared: Path | None = None,
+        arranging: Arranging | None = None,
+        *,
+        webrtc: bool = False,
     ) -> None:
         self._source = source
         self._arranging = arranging
@@ -257,7 +262,7 @@ class Pages:
             live="/live?" + urlencode({"view": "logs", "since": last, **query}),
         )
 
-    def _node(self, status: MachineStatus, name: str) -> pieces.Node:
+    def _node(self, status: MachineStatus, name: str) -> pieces.NodePiece:
         node = pieces.find(status, name)
         if node is None:
             raise MachineError(

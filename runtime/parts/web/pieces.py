@@ -13,7 +13,7 @@ from support.text import words
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodePiece:
     """A resource or a part of the server."""
 
     name: str
@@ -29,7 +29,7 @@ class Node:
     tasks: tuple[str, ...] = ()
 
 
-def resources(status: MachineStatus) -> tuple[Node, ...]:
+def resources(status: MachineStatus) -> tuple[NodePiece, ...]:
     """Return all configured resources."""
     return tuple(
         replace(_node(entry), model=entry.model, revision=entry.revision, calls=entry.calls, tasks=entry.tasks)
@@ -37,25 +37,25 @@ def resources(status: MachineStatus) -> tuple[Node, ...]:
     )
 
 
-def failing(status: MachineStatus) -> tuple[Node, ...]:
+def failing(status: MachineStatus) -> tuple[NodePiece, ...]:
     """Return the resources that count as problems of the machine; those that wait for others come last."""
     names = {entry.name for entry in status.resources if is_failing(entry, status.state)}
     broken = (node for node in resources(status) if node.name in names)
     return tuple(sorted(broken, key=lambda node: node.state != "unhealthy"))
 
 
-def internal(status: MachineStatus) -> tuple[Node, ...]:
+def internal(status: MachineStatus) -> tuple[NodePiece, ...]:
     """Return all parts of the server."""
     return tuple(_node(view) for view in status.internal)
 
 
-def modules(status: MachineStatus) -> tuple[Node, ...]:
+def modules(status: MachineStatus) -> tuple[NodePiece, ...]:
     """Return the parts of the server that run modules."""
     nodes = {node.name: node for node in internal(status)}
     return tuple(nodes[module.node] for module in status.modules if module.node in nodes)
 
 
-def parts(status: MachineStatus) -> tuple[Node, ...]:
+def parts(status: MachineStatus) -> tuple[NodePiece, ...]:
     """Return the parts of the server that do not run modules."""
     shown = {module.node for module in status.modules}
     return tuple(node for node in internal(status) if node.name not in shown)
@@ -103,7 +103,7 @@ def resource(status: MachineStatus, name: str) -> list[Piece]:
     ]
 
 
-def find(status: MachineStatus, name: str) -> Node | None:
+def find(status: MachineStatus, name: str) -> NodePiece | None:
     """Return the node with this full name, or the only resource with this simple name; else None."""
     configured = resources(status)
     exact = [node for node in (*configured, *internal(status)) if node.name == name]
@@ -127,10 +127,10 @@ def _vertices(status: MachineStatus) -> list[Vertex]:
     return [Vertex(node.name, node.state, node.reason, node.dependencies) for node in nodes]
 
 
-def _node(view: ResourceStatus | NodeView) -> Node:
+def _node(view: ResourceStatus | NodeView) -> NodePiece:
     # Rounded to seconds: each status computes the time of an event again, with differences of microseconds.
     since = (view.since + timedelta(milliseconds=500)).replace(microsecond=0)
-    return Node(view.name, view.state, view.reason, since, view.restarts, view.dependencies, view.dependents)
+    return NodePiece(view.name, view.state, view.reason, since, view.restarts, view.dependencies, view.dependents)
 
 
 def _states(status: MachineStatus) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from support import Worker
 if TYPE_CHECKING:
     from rpc import Identity
     from rpc.datachannel import Clients, Door
-    from rpc.peers import Channel, PeerConnection
+    from rpc.peers import PeerChannel, PeerConnection
 
 NODE: Final = f"{INTERNAL}webrtc"
 
@@ -60,7 +60,7 @@ class WebRtc:
                 self._clients = clients
         await clients.respond(stream, offer, caller, door)
 
-    def _media(self, peer: PeerConnection, negotiation: Channel) -> AbstractAsyncContextManager[Any]:
+    def _media(self, peer: PeerConnection, negotiation: PeerChannel) -> AbstractAsyncContextManager[Any]:
         video: Any = self._context.parts["video"]
         connection: AbstractAsyncContextManager[Any] = video.connection(peer, negotiation)
         return connection

@@ -20,7 +20,7 @@ RESOURCE_LOGGER: Final = "rdk.resource_manager."  # prefix of the loggers of res
 
 
 class MachineSource:
-    """Implements `engine.views.source.Source`."""
+    """Implements `engine.views.source.PageSource`."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

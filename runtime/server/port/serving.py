@@ -19,7 +19,7 @@ from engine.views import MachineState
 from nursery_graph import Node, Restart
 from rpc import Limits, ServerCore
 from rpc.access import Origins
-from rpc.api import SERIES, ApiRouter, Target
+from rpc.api import SERIES, ApiRouter, CallTarget
 from rpc.network import connections, names_of, only_loopback, open_listeners
 from rpc.server import StandardServices, http_and_json, load_services, serve
 from runtime.server.machine import Machine
@@ -73,7 +73,13 @@ class MachineServices:
     """The APIs of this program and those that only modules define."""
 
     def __init__(
-        self, inner: ApiRouter, gate: Gate, signalling: Callable[[str], Handler], *, machine: Machine, target: Target
+        self,
+        inner: ApiRouter,
+        gate: Gate,
+        signalling: Callable[[str], Handler],
+        *,
+        machine: Machine,
+        target: CallTarget,
     ) -> None:
         self._inner = inner
         self._signalling = signalling
@@ -110,7 +116,7 @@ class MachineServices:
 
 
 def standard_services(
-    inner: ApiRouter, gate: Gate, signalling: Callable[[str], Handler], *, machine: Machine, target: Target
+    inner: ApiRouter, gate: Gate, signalling: Callable[[str], Handler], *, machine: Machine, target: CallTarget
 ) -> StandardServices:
     """Return the services on the port of a machine."""
     services = MachineServices(inner, gate, signalling, machine=machine, target=target)

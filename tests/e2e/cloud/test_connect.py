@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from cloud.web.views.connect import Target, snippets
+from cloud.web.views.connect import ConnectTarget, snippets
 from tests.e2e import typescript
 from tests.e2e.cloud.process import cloud
 from tests.e2e.server.process import server
@@ -40,7 +40,7 @@ async def output(*command: str, typed: str = "", env: Mapping[str, str] | None =
 
 
 @asynccontextmanager
-async def connected(folder: Path) -> AsyncIterator[tuple[Target, tuple[str, str]]]:
+async def connected(folder: Path) -> AsyncIterator[tuple[ConnectTarget, tuple[str, str]]]:
     """Yield a machine of a cloud, and a key for programs."""
     async with cloud(folder / "cloud") as running:
         async with running.client() as client:
@@ -53,10 +53,10 @@ async def connected(folder: Path) -> AsyncIterator[tuple[Target, tuple[str, str]
         (folder / "machine").mkdir()
         async with server(folder / "machine", {"cloud": credentials}, "-disable-mdns", running=True) as machine:
             home, pages = f"http://{running.address}", f"http://{machine.address}"
-            yield Target("it's", part["id"], home, pages=pages, sensor="host"), (key["id"], key["key"])
+            yield ConnectTarget("it's", part["id"], home, pages=pages, sensor="host"), (key["id"], key["key"])
 
 
-def programs_for(target: Target, key: tuple[str, str]) -> dict[str, str]:
+def programs_for(target: ConnectTarget, key: tuple[str, str]) -> dict[str, str]:
     return {snippet.id: snippet.text for snippet in snippets(target, *key)}
 
 

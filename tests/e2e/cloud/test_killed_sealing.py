@@ -155,7 +155,7 @@ async def begun(running: CloudProcess, client: ApiClient, period: float = 0.0) -
     return Truth(running.key, running.facts["organization"], part["id"], period)
 
 
-async def check_files(store: Store, files: Blobs) -> listed.Stored:
+async def check_files(store: Store, files: Blobs) -> listed.SegmentTotals:
     """Check that no file is left that nothing names, and none is missing; return the figures of the segments."""
     figures = await store.read(listed.figures)
     await sweep(store, files, now() + timedelta(days=30), age=-1)

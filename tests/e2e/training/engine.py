@@ -14,7 +14,7 @@ import trio
 
 from tests.processes import command_lines
 from training.engine.local import LocalEngine
-from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.port import MIB, Bounds, Order, RunOutcome
 from training.jobs.events import Event, Log
 
 SCRIPT: Final = Path(__file__).with_name("script.py")
@@ -63,7 +63,7 @@ def order_of(folder: Path, do: str, path: object = "", *, bounds: Bounds = SMALL
     return order
 
 
-async def run(order: Order) -> tuple[Outcome, Ran]:
+async def run(order: Order) -> tuple[RunOutcome, Ran]:
     ran = Ran()
     return await LocalEngine(python=sys.executable).run(order, ran.sink), ran
 

@@ -26,7 +26,7 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.triggers.receiver import receiver
-from training import Log, Progress, State, Status
+from training import JobState, Log, Progress, Status
 from training.client.records import Numbered
 
 SCRIPT = Path(__file__).with_name("script.py")
@@ -96,7 +96,7 @@ async def on_a_loop(world: World, folder: Path) -> list[Any]:
         assert [each.id for each in await client.list_training_jobs(world.organization)] == [job.id]
         record = await client.get_training_job(job.id)
         assert (record.state, record.script, record.model) == (
-            State.COMPLETED,
+            JobState.COMPLETED,
             world.script,
             f"{world.organization}/parts",
         )
@@ -128,7 +128,7 @@ async def test_a_job_from_submission_to_model(world: World, kind: str) -> None:
         else:
             events = await trio.to_thread.run_sync(blocking, world, folder)
     states = [event.state for event in events if isinstance(event, Status)]
-    assert states == [State.PENDING, State.IN_PROGRESS, State.COMPLETED]
+    assert states == [JobState.PENDING, JobState.IN_PROGRESS, JobState.COMPLETED]
     assert Log("training") in events
     assert Progress(1, 1) in events
 

@@ -17,7 +17,7 @@ import trio
 from cloud.values.limits import TRAINING_ARGUMENTS
 from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, processes_of, run  # noqa: F401 - a fixture
 from training.engine.local import LocalEngine, inspected_interpreter, user_of
-from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.port import MIB, Bounds, Order, RunOutcome
 from training.jobs.events import Log, Progress
 
 pytestmark = pytest.mark.usefixtures("isolates")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("isolates")
 async def test_a_program_that_ends_well(tmp_path: Path) -> None:
     order = order_of(tmp_path / "job", "train")
     outcome, ran = await run(order)
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert ran.events == [Log("training"), Progress(1, 1)]
     assert (order.output / "model.onnx").read_bytes() == b"model"
 
@@ -75,7 +75,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     """Where the output is kept, after a program that stayed below the limits of its own disk."""
     outcome, ran = await run(order_of(small_disk / "job", "large"))
-    assert outcome == Outcome("the disk of the computer that runs the job is full")
+    assert outcome == RunOutcome("the disk of the computer that runs the job is full")
     assert ran.log[-1] == "the output of the program cannot be kept: No space left on device"
 
 
@@ -86,7 +86,7 @@ def _fields(record: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("limit", [Bounds().address_space, None])
 async def test_reserved_address_space_is_not_memory(tmp_path: Path, limit: int | None) -> None:
     outcome, ran = await run(order_of(tmp_path / "job", "reserve", bounds=replace(SMALL, address_space=limit)))
-    assert (outcome, ran.log) == (Outcome(), ["reserved"])
+    assert (outcome, ran.log) == (RunOutcome(), ["reserved"])
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ async def test_reserved_address_space_is_not_memory(tmp_path: Path, limit: int |
 async def test_arguments_arrive_as_they_were_submitted(tmp_path: Path, text: str) -> None:
     order = order_of(tmp_path / "job", "argument", text)
     outcome, _ = await run(order)
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert (order.output / "argument").read_text() == text
 
 
 async def test_an_endless_line_is_cut(tmp_path: Path) -> None:
     outcome, ran = await run(order_of(tmp_path / "job", "endless"))
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert [len(line) for line in ran.log] == [4000]
 
 
@@ -122,7 +122,7 @@ async def test_a_cancelled_program_writes_a_checkpoint_and_continues(tmp_path: P
     assert ran.log == ["start 0"]
     assert (order.checkpoints / "count").read_text() == "1"
     outcome, ran = await run(order)
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert ran.log == ["start 1"]
 
 

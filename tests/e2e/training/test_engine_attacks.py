@@ -18,7 +18,7 @@ from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, run  # noq
 from tests.processes import running
 from training.engine import local, lock
 from training.engine.local import ROOT, LocalEngine
-from training.engine.port import MIB, Order, Outcome
+from training.engine.port import MIB, Order, RunOutcome
 
 ATTACKS: Final = Path(__file__).with_name("attacks.py")
 SLOW: Final = replace(SMALL, wall=60.0)
@@ -51,7 +51,7 @@ async def test_the_disk_has_room_for_so_many_entries(tmp_path: Path, do: str) ->
 @pytest.mark.parametrize("do", ["memfd", "shm", "anonymous"])
 async def test_memory_that_nothing_counts_is_refused(tmp_path: Path, do: str) -> None:
     outcome, ran = await run(attack(tmp_path, do))
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert ran.log == ["0 MiB, then EPERM"]
 
 
@@ -68,7 +68,7 @@ async def test_the_disk_counts_as_memory(tmp_path: Path) -> None:
 
 async def test_sockets_of_other_families_are_refused(tmp_path: Path) -> None:
     outcome, ran = await run(attack(tmp_path, "families"))
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert sorted(set(ran.log)) == ["family 1", "family 10", "family 2", "pair 1"]
 
 
@@ -76,7 +76,7 @@ async def test_the_output_of_a_program_is_kept(tmp_path: Path) -> None:
     """Copied as it is, but for its permissions, and nothing else of the disk."""
     order = attack(tmp_path, "well")
     outcome, ran = await run(order)
-    assert (outcome, ran.log) == (Outcome(), [])
+    assert (outcome, ran.log) == (RunOutcome(), [])
     assert sorted(os.listdir(order.folder)) == ["checkpoints", "dataset", "output", "plan.json", "root", "tmp"]
     assert (order.output / "folder 0" / "model.onnx").read_bytes() == b"model"
     assert len(list(order.output.glob("*/inner"))) == 100
@@ -106,7 +106,7 @@ async def test_checkpoints_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             nursery.cancel_scope.cancel()
     assert (order.checkpoints / "step").read_text() == "7"
     outcome, ran = await run(order)
-    assert (outcome, ran.log) == (Outcome(), ["continues after 7"])
+    assert (outcome, ran.log) == (RunOutcome(), ["continues after 7"])
     assert (order.output / "model.onnx").read_bytes() == b"model"
 
 
@@ -139,7 +139,7 @@ async def test_checkpoints_survive_the_engine(tmp_path: Path) -> None:
             await trio.sleep(0.01)
     assert (tmp_path / "job" / "checkpoints" / "step").read_text() == "7"
     outcome, ran = await run(attack(tmp_path, "checkpoints"))
-    assert (outcome, ran.log) == (Outcome(), ["continues after 7"])
+    assert (outcome, ran.log) == (RunOutcome(), ["continues after 7"])
 
 
 def _start_and_kill_an_engine(folder: Path) -> None:

@@ -19,7 +19,7 @@ import trio
 from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, processes_of, run  # noqa: F401 - a fixture
 from training.engine.calls import DENIED, MACHINES
 from training.engine.local import ROOT
-from training.engine.port import CLOUD, Outcome
+from training.engine.port import CLOUD, RunOutcome
 
 pytestmark = pytest.mark.usefixtures("isolates")
 
@@ -72,13 +72,13 @@ async def test_system_calls_are_refused(tmp_path: Path) -> None:
     column = MACHINES[platform.machine()]
     numbers = {name: each[column] for name, each in DENIED.items()}
     outcome, ran = await run(order_of(tmp_path / "job", "calls", json.dumps(numbers)))
-    assert (outcome, sorted(filter(None, ran.log))) == (Outcome(), ["a process", "a thread"])
+    assert (outcome, sorted(filter(None, ran.log))) == (RunOutcome(), ["a process", "a thread"])
 
 
 async def test_the_temporary_folders_are_its_own(tmp_path: Path) -> None:
     for path in (Path("/tmp/of-a-job"), Path("/dev/shm/of-a-job")):
         outcome, ran = await run(order_of(tmp_path / "job", "write", path))
-        assert (outcome, ran.log) == (Outcome(), ["written"])
+        assert (outcome, ran.log) == (RunOutcome(), ["written"])
         assert not path.exists()
 
 
@@ -92,9 +92,9 @@ async def test_files_are_read_only_even_for_their_owner(tmp_path: Path, monkeypa
 
 async def test_a_program_sees_only_its_own_files_and_processes(tmp_path: Path) -> None:
     outcome, ran = await run(order_of(tmp_path / "job", "listing", tmp_path))
-    assert (outcome, ran.log) == (Outcome(), ["job program"])
+    assert (outcome, ran.log) == (RunOutcome(), ["job program"])
     outcome, ran = await run(order_of(tmp_path / "job", "listing", tmp_path / "job"))
-    assert (outcome, ran.log) == (Outcome(), ["checkpoints dataset output tmp"])
+    assert (outcome, ran.log) == (RunOutcome(), ["checkpoints dataset output tmp"])
     outcome, ran = await run(order_of(tmp_path / "job", "listing", "/proc"))
     assert [int(name) for name in ran.log[0].split() if name.isdigit()] == [1, 2]
     outcome, ran = await run(order_of(tmp_path / "job", "listing", "/"))

@@ -19,14 +19,14 @@ from tests.e2e.training.engine import SMALL, Ran, isolates, order_of, processes_
 from tests.processes import running
 from training.engine import lock
 from training.engine.local import ROOT, LocalEngine
-from training.engine.port import Bounds, Outcome
+from training.engine.port import Bounds, RunOutcome
 
 pytestmark = pytest.mark.usefixtures("isolates")
 
 
 async def test_nothing_of_a_program_outlives_it(tmp_path: Path) -> None:
     outcome, ran = await run(order_of(tmp_path / "job", "daemon"))
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert ran.log == ["daemon"]
     assert running("print('daemon'") == []
 

@@ -23,9 +23,16 @@ from tests.e2e.training.wheels import add_wheel, digest, url
 from tests.processes import command_lines
 from training.engine import lock
 from training.engine.local import ROOT, LocalEngine
-from training.engine.port import MIB, Order, Outcome
+from training.engine.port import MIB, Order, RunOutcome
 from training.environments.cache import Cache
-from training.environments.environments import LIMITS, Environment, Environments, Settings, redacted, uv_program
+from training.environments.environments import (
+    LIMITS,
+    Environment,
+    Environments,
+    EnvironmentSettings,
+    redacted,
+    uv_program,
+)
 
 pytestmark = [
     pytest.mark.usefixtures("isolates"),
@@ -37,7 +44,7 @@ PASSWORD: Final = "PASSWORD-of-the-index"
 
 
 def environments(folder: Path, *indexes: str, netrc: Path | None = None, **limits: Any) -> Environments:
-    settings = Settings(
+    settings = EnvironmentSettings(
         folder / "environments", sys.executable, indexes, netrc, uv_program(), replace(LIMITS, **limits)
     )
     return Environments(LocalEngine(python=sys.executable), settings)
@@ -53,7 +60,7 @@ def job(folder: Path, files: Mapping[str, str], name: str = "job", script: str =
     return order
 
 
-async def run(maker: Environments, order: Order) -> tuple[Outcome, Environment, list[str]]:
+async def run(maker: Environments, order: Order) -> tuple[RunOutcome, Environment, list[str]]:
     """Run a script in its environment as the runner does; return the outcome, the environment and the log."""
     ran = Ran()
     async with maker.of(order, ran.sink) as environment:
@@ -78,7 +85,7 @@ def index(tmp_path: Path) -> Path:
 
 
 async def test_requirements_are_installed_once(tmp_path: Path, index: Path) -> None:
-    maker, results = environments(tmp_path, url(index)), dict[str, tuple[Outcome, Environment, list[str]]]()
+    maker, results = environments(tmp_path, url(index)), dict[str, tuple[RunOutcome, Environment, list[str]]]()
 
     async def train(name: str) -> None:
         results[name] = await run(maker, job(tmp_path, {"requirements.txt": "greeting\n"}, name))
@@ -87,7 +94,7 @@ async def test_requirements_are_installed_once(tmp_path: Path, index: Path) -> N
         nursery.start_soon(train, "first")
         nursery.start_soon(train, "second")
     for outcome, environment, log in results.values():
-        assert (outcome, log[-1]) == (Outcome(), "hello"), log
+        assert (outcome, log[-1]) == (RunOutcome(), "hello"), log
         assert environment.lock.startswith("base==1.2 --hash=sha256:")
         assert "resolved to base==1.2 greeting==1.0" in log
     logs = [line for _, _, log in results.values() for line in log]
@@ -98,7 +105,7 @@ async def test_requirements_are_installed_once(tmp_path: Path, index: Path) -> N
     (index / "base" / "index.html").unlink()  # a lock needs no index if its environment exists
     lock = results["first"][1].lock
     outcome, environment, log = await run(maker, job(tmp_path, {"requirements.lock": lock}, "third"))
-    assert (outcome, environment.lock, log[-1]) == (Outcome(), lock, "hello")
+    assert (outcome, environment.lock, log[-1]) == (RunOutcome(), lock, "hello")
     assert log[0] == "the versions of packages are those of requirements.lock"
 
 
@@ -107,7 +114,7 @@ async def test_a_job_that_continues_keeps_its_versions(tmp_path: Path, index: Pa
     _, first, _ = await run(maker, order)
     add_wheel(index, "base", "1.3", {"base.py": "TEXT = 'new'\n"})
     outcome, again, log = await run(maker, order)
-    assert (outcome, again, log[-1]) == (Outcome(), first, "hello")
+    assert (outcome, again, log[-1]) == (RunOutcome(), first, "hello")
     _, other, log = await run(maker, job(tmp_path, {"requirements.txt": "greeting\n"}, "other"))
     assert "base==1.3" in other.lock
     assert log[-1] == "new"
@@ -145,7 +152,7 @@ async def test_no_code_of_packages_runs_outside(tmp_path: Path, index: Path) -> 
     before, maker = digest(INTERPRETER), environments(tmp_path, url(index))
     for name in ("first", "second"):
         outcome, _, log = await run(maker, job(tmp_path, {"requirements.txt": "start\n"}, name, "print('end')"))
-        assert (outcome, log[-1]) == (Outcome(), "end"), log
+        assert (outcome, log[-1]) == (RunOutcome(), "end"), log
         assert "started" in log, "it runs inside"
         assert not (tmp_path / "escaped").exists()
     programs = {f"start-2.data/data/bin/{name}": "#!/bin/sh\necho replaced\n" for name in ("python", "python3.11")}
@@ -192,14 +199,14 @@ async def test_the_first_index_that_has_a_name_provides_it(tmp_path: Path, index
     add_wheel(tmp_path / "public", "base", "99.0", {"base.py": "TEXT = 'confused'\n"})
     maker = environments(tmp_path, url(index), url(tmp_path / "public"))
     outcome, _, log = await run(maker, job(tmp_path, {"requirements.txt": "greeting\n"}))
-    assert (outcome, log[-1]) == (Outcome(), "hello")
+    assert (outcome, log[-1]) == (RunOutcome(), "hello")
 
 
 async def test_without_an_index(tmp_path: Path) -> None:
     maker = environments(tmp_path)
     needs = "trio>=0.1\nnothing ; python_version < '3'\n"
     outcome, environment, log = await run(maker, job(tmp_path, {"requirements.txt": needs}, script="import trio"))
-    assert (outcome, environment) == (Outcome(), Environment()), log
+    assert (outcome, environment) == (RunOutcome(), Environment()), log
     for line, has in {"trio>=9999": "has 0", "nothing": "does not have it"}.items():
         reason, _ = await refused(maker, job(tmp_path, {"requirements.txt": f"{line}\n"}))
         assert f"the script requires {line} (requirements.txt), and the interpreter of this cloud {has}" in reason
@@ -210,7 +217,7 @@ async def test_without_requirements(tmp_path: Path) -> None:
     outcome, environment, log = await run(
         environments(tmp_path, "https://index.invalid"), job(tmp_path, {}, script="print(1)")
     )
-    assert (outcome, environment, log) == (Outcome(), Environment(), ["1"])
+    assert (outcome, environment, log) == (RunOutcome(), Environment(), ["1"])
 
 
 @pytest.mark.parametrize(
@@ -327,7 +334,7 @@ async def test_a_cloud_that_is_killed_half_way(tmp_path: Path, index: Path, hang
     outcome, _, log = await run(
         environments(tmp_path, url(index)), job(tmp_path, {"requirements.txt": "greeting\n"}, "next")
     )
-    assert (outcome, log[-1]) == (Outcome(), "hello")
+    assert (outcome, log[-1]) == (RunOutcome(), "hello")
 
 
 def processes_of(folder: Path) -> list[bytes]:
@@ -377,7 +384,7 @@ async def test_credentials_of_an_index(tmp_path: Path, index: Path) -> None:
         outcome, environment, log = await run(
             environments(tmp_path, address, netrc=netrc), job(tmp_path, {"requirements.txt": "greeting\n"}, "b", script)
         )
-    assert outcome == Outcome(), log
+    assert outcome == RunOutcome(), log
     assert "NETRC" not in log[-2]
     assert log[-1] == f"[{str(tmp_path / 'environments')!r}]", "only the environment below it is visible"
     left = [path for path in (tmp_path / "environments").rglob("*") if path.is_file()]

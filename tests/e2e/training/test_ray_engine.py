@@ -21,7 +21,7 @@ import trio.lowlevel
 from tests.processes import running
 from tests.ray_cluster import TOKEN, cluster
 from tests.ray_cluster import Cluster as RayCluster
-from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.port import MIB, Bounds, Order, RunOutcome
 from training.engine.ray_client import parse_address, parse_placement, ray_jobs
 from training.engine.ray_engine import Cluster, RayEngine, Times, attempts
 from training.jobs.events import Event, Log
@@ -67,7 +67,7 @@ class World:
         self.news.set()
         self.news = trio.Event()
 
-    async def run(self, order: Order) -> Outcome:
+    async def run(self, order: Order) -> RunOutcome:
         with trio.fail_after(LIMIT):
             return await self.engine.run(order, self.sink)
 
@@ -93,7 +93,7 @@ async def test_a_program_runs_on_the_cluster(tmp_path: Path) -> None:
     placement = parse_placement("CPU=2,GPU=1,memory=512,trainer=1")
     async with opened(tmp_path, placement=placement) as world:
         order = world.order("train")
-        assert await world.run(order) == Outcome()
+        assert await world.run(order) == RunOutcome()
         assert (order.output / "model.onnx").read_bytes() == b"model"
         assert "training" in world.lines
         body = world.server.jobs["job-1"].body
@@ -131,7 +131,7 @@ async def test_cancellation_gives_time_for_a_checkpoint(tmp_path: Path) -> None:
             await world.until("start 0")
             nursery.cancel_scope.cancel()
         assert world.programs() == []
-        assert await world.run(order) == Outcome()  # continues from the checkpoint
+        assert await world.run(order) == RunOutcome()  # continues from the checkpoint
         assert "start 1" in world.lines
         assert [folder.name for folder in attempts(order.folder)] == ["1", "2"]
 
@@ -211,7 +211,7 @@ async def test_answers_are_bounded_and_a_silent_cluster_is_waited_for(tmp_path: 
                 world.server.endless = False
 
             nursery.start_soon(recover)
-            assert await world.run(world.order("train")) == Outcome()
+            assert await world.run(world.order("train")) == RunOutcome()
         assert any("longer than 1048576 bytes" in line for line in world.lines)
 
 

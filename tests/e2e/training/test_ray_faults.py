@@ -20,7 +20,7 @@ from schema.errors import ErrorKind, MachineError
 from tests.ray_cluster import NODE, TOKEN, Cluster, cluster
 from training.engine import ray_client as calls
 from training.engine import ray_engine
-from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.port import MIB, Bounds, Order, RunOutcome
 from training.jobs.events import Event, Log
 from training.weights import BACKBONE
 
@@ -86,10 +86,10 @@ class World:
             where = ray_engine.Cluster(sys.executable, scripts=True, times=times)
             yield ray_engine.RayEngine(jobs, replace(where, **settings))
 
-    async def run(self, order: Order, **settings: Any) -> Outcome:
+    async def run(self, order: Order, **settings: Any) -> RunOutcome:
         with trio.fail_after(40):
             async with self.engine(**settings) as engine:
-                outcome: Outcome = await engine.run(order, self.sink)
+                outcome: RunOutcome = await engine.run(order, self.sink)
                 return outcome
 
 
@@ -100,7 +100,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def test_a_program_that_ends_well(world: World) -> None:
-    assert await world.run(world.order(2)) == Outcome()
+    assert await world.run(world.order(2)) == RunOutcome()
     assert (world.job / "output" / "model.onnx").read_text() == "model"
     assert world.log == ["from the start"]
     (job,) = world.ray.jobs.values()
@@ -116,7 +116,7 @@ async def test_a_job_whose_node_was_lost_runs_once_at_a_time(world: World) -> No
 
         nursery.start_soon(cut)
         outcome = await world.run(world.order(1000))
-    assert outcome == Outcome()
+    assert outcome == RunOutcome()
     assert "resumed" in world.log
     (_, end), (begin, _) = world.times()
     assert begin > end
@@ -131,7 +131,7 @@ async def test_a_head_that_forgot_its_jobs(world: World) -> None:
             world.ray.restart()
 
         nursery.start_soon(restart)
-        assert await world.run(world.order(1000)) == Outcome()
+        assert await world.run(world.order(1000)) == RunOutcome()
     (_, end), (begin, _) = world.times()
     assert begin > end
 
@@ -150,7 +150,7 @@ async def test_a_job_that_was_left_by_a_killed_cloud_ends_before_the_next_start(
             await world.printed("from the start")
             nursery.cancel_scope.cancel()
     assert world.ray.jobs["j-1"].status == "RUNNING"
-    assert await world.run(order) == Outcome()
+    assert await world.run(order) == RunOutcome()
     assert "resumed" in world.log
     (_, end), (begin, _) = world.times()
     assert begin > end
@@ -181,7 +181,7 @@ async def test_a_job_that_no_node_can_run(world: World) -> None:
 
 async def test_a_lost_answer_to_a_submission_starts_nothing_twice(world: World) -> None:
     world.ray.drops = 1
-    assert await world.run(world.order(2)) == Outcome()
+    assert await world.run(world.order(2)) == RunOutcome()
     assert len(world.times()) == 1
 
 

@@ -22,7 +22,7 @@ from triggers.evaluate import fires
 from triggers.retry import next_try
 from triggers.send import MAX_ANSWER, deliver
 from triggers.ssrf import Allow
-from triggers.webhook import Request, webhook
+from triggers.webhook import WebhookRequest, webhook
 
 LOOPBACK = Allow.parse(["127.0.0.0/8"])
 NOWHERE = (
@@ -62,8 +62,8 @@ async def names() -> AsyncIterator[Names]:
     trio.socket.set_custom_hostname_resolver(before)
 
 
-def request(url: str, method: str = "POST", body: bytes = b"{}", **headers: str) -> Request:
-    return Request(method, url, tuple(headers.items()), body)
+def request(url: str, method: str = "POST", body: bytes = b"{}", **headers: str) -> WebhookRequest:
+    return WebhookRequest(method, url, tuple(headers.items()), body)
 
 
 async def test_the_received_body_matches_its_signature() -> None:
@@ -73,7 +73,9 @@ async def test_the_received_body_matches_its_signature() -> None:
     message = webhook(expected, expected.notifications[0], firing, WHERE, "msg_1", datetime.now(UTC))
     async with receiver(answering(204)) as other:
         with trio.fail_after(LIMIT):
-            outcome = await deliver(Request(message.method, other.url(), message.headers, message.body), LOOPBACK)
+            outcome = await deliver(
+                WebhookRequest(message.method, other.url(), message.headers, message.body), LOOPBACK
+            )
         assert outcome.delivered
         assert outcome.status == 204
         (came,) = other.requests

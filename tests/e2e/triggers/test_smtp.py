@@ -23,7 +23,7 @@ from tests.unit.triggers.make import NOW, WHERE, conditional, trigger, upload
 from triggers.evaluate import fires
 from triggers.mail_text import mail
 from triggers.retry import next_try
-from triggers.smtp import Mailer, Settings
+from triggers.smtp import Mailer, SmtpSettings
 
 SERVER = Path(__file__).with_name("smtp_server.py")
 LIMIT = 60.0  # generous: the computer that runs the tests may be busy
@@ -55,7 +55,7 @@ class Server:
         assert isinstance(content, EmailMessage)
         return envelope, content
 
-    def settings(self, security: Security, user: bool = False, **changes: Any) -> Settings:
+    def settings(self, security: Security, user: bool = False, **changes: Any) -> SmtpSettings:
         facts: dict[str, Any] = {
             "host": "localhost",
             "port": self.port,
@@ -65,7 +65,7 @@ class Server:
             "password": "hush" if user else "",
             "ca_file": str(self._folder / "cert.pem"),
         }
-        return Settings(**{**facts, **changes})
+        return SmtpSettings(**{**facts, **changes})
 
 
 @asynccontextmanager
@@ -160,12 +160,12 @@ async def test_wrong_settings(tmp_path: Path) -> None:
 )
 def test_invalid_settings_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Settings(**{"host": "mail.example.com", "sender": "cloud@example.com", **changes})
+        SmtpSettings(**{"host": "mail.example.com", "sender": "cloud@example.com", **changes})
 
 
 def test_default_ports_and_masked_passwords() -> None:
-    settings = Settings(host="m", sender="a@b", username="ann", password="hush-hush")
+    settings = SmtpSettings(host="m", sender="a@b", username="ann", password="hush-hush")
     assert settings.address == ("m", 587)
-    assert Settings(host="m", sender="a@b", security="tls").address == ("m", 465)
-    assert Settings(host="m", sender="a@b", security="none").address == ("m", 25)
+    assert SmtpSettings(host="m", sender="a@b", security="tls").address == ("m", 465)
+    assert SmtpSettings(host="m", sender="a@b", security="none").address == ("m", 25)
     assert "hush-hush" not in repr(settings)

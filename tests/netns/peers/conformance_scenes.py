@@ -12,14 +12,14 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from rpc.peers.port import Candidate, Channel, Description, PeerOptions, PeerState
+from rpc.peers.port import Description, IceCandidate, PeerChannel, PeerOptions, PeerState
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, End, connected, engines, interface, join, new_end, scene
 from tests.netns.peers.remote import RemotePeer
 from tests.unit.rpc.peers.contract import CONTRACT, raises
 
 __all__ = ["interface"]
-Check = Callable[[Channel, Channel], Awaitable[None]]
+Check = Callable[[PeerChannel, PeerChannel], Awaitable[None]]
 
 
 async def offer_to_closed(end: End) -> None:
@@ -73,7 +73,7 @@ async def test_a_connection_closed_at_either_end_ends_calls_at_both() -> None:
                 await raises(trio.BrokenResourceError, partial(end.peer.wait_state, PeerState.CONNECTED))
                 await raises(MachineError, end.peer.offer)
                 await raises(MachineError, end.peer.report)
-                await raises(MachineError, partial(end.peer.add_candidate, Candidate("")))
+                await raises(MachineError, partial(end.peer.add_candidate, IceCandidate("")))
                 with pytest.raises(MachineError):
                     end.peer.channel("third", 2)
                 assert await end.peer.next_candidate() is None
@@ -146,7 +146,9 @@ async def test_candidates_with_names_are_ignored() -> None:
     async with connected() as ends:
         for end in ends:
             for host in ("7f1c0b7e-6a35-4b8e-9a0d-5b1f6d1e8a11.local", "tracker.example.com"):
-                await end.peer.add_candidate(Candidate(f"candidate:1 1 udp 2113937151 {host} 50000 typ host", "0", 0))
+                await end.peer.add_candidate(
+                    IceCandidate(f"candidate:1 1 udp 2113937151 {host} 50000 typ host", "0", 0)
+                )
 
 
 @scene

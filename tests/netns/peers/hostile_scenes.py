@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from rpc.peers.intake import MAX_CANDIDATES, MAX_LINE, MAX_LINES, MAX_SDP
-from rpc.peers.port import Candidate, Description, Engine
+from rpc.peers.port import Description, Engine, IceCandidate
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, engines, interface, join, new_end, scene
 
@@ -106,42 +106,44 @@ DESCRIPTIONS: dict[str, Callable[[str], str]] = {
 }
 
 CANDIDATES = {
-    "empty with a name": Candidate("", "x" * 256),
-    "only the keyword": Candidate("candidate:", "0", 0),
-    "too long": Candidate("candidate:" + "1 " * 5_000, "0", 0),
-    "NUL": Candidate(HOST.format("9\0"), "0", 0),
-    "two lines": Candidate(HOST.format(9) + "\r\na=ice-pwd:x", "0", 0),
-    "surrogate": Candidate(HOST.format("9\udcff"), "0", 0),
-    "not ASCII": Candidate(HOST.format("٩"), "0", 0),
-    "negative port": Candidate(HOST.format(-1), "0", 0),
-    "large port": Candidate(HOST.format(65_536), "0", 0),
-    "port zero": Candidate(HOST.format(0), "0", 0),
-    "large priority": Candidate("candidate:1 1 udp 9999999999 10.77.0.1 9 typ host", "0", 0),
-    "large component": Candidate("candidate:1 999 udp 1 10.77.0.1 9 typ host", "0", 0),
-    "unknown transport": Candidate("candidate:1 1 sctp 1 10.77.0.1 9 typ host", "0", 0),
-    "unknown type": Candidate("candidate:1 1 udp 1 10.77.0.1 9 typ teapot", "0", 0),
-    "no type": Candidate("candidate:1 1 udp 1 10.77.0.1 9", "0", 0),
-    "name": Candidate("candidate:1 1 udp 1 tracker.example.com 9 typ host", "0", 0),
-    "local name": Candidate("candidate:1 1 udp 1 0a7e9b3c.local 9 typ host", "0", 0),
-    "address of no computer": Candidate("candidate:1 1 udp 1 999.1.1.1 9 typ host", "0", 0),
-    "any address": Candidate("candidate:1 1 udp 1 0.0.0.0 9 typ host", "0", 0),
-    "broadcast": Candidate("candidate:1 1 udp 1 255.255.255.255 9 typ host", "0", 0),
-    "multicast": Candidate("candidate:1 1 udp 1 224.0.0.251 5353 typ host", "0", 0),
-    "IPv6 with a zone": Candidate("candidate:1 1 udp 1 fe80::1%lan0 9 typ host", "0", 0),
-    "incomplete relay": Candidate("candidate:1 1 udp 1 10.77.0.1 9 typ relay raddr", "0", 0),
-    "related port that is not a number": Candidate("candidate:1 1 udp 1 10.77.0.1 9 typ relay raddr x rport x", "0", 0),
-    "invalid extension": Candidate(HOST.format(9) + " generation x network-cost -1", "0", 0),
-    "TCP without type": Candidate("candidate:1 1 tcp 1 10.77.0.1 9 typ host", "0", 0),
-    "TCP of an unknown type": Candidate("candidate:1 1 tcp 1 10.77.0.1 9 typ host tcptype teapot", "0", 0),
-    "without media": Candidate(HOST.format(9)),
-    "unknown media": Candidate(HOST.format(9), "teapot"),
-    "negative media": Candidate(HOST.format(9), None, -1),
-    "large media": Candidate(HOST.format(9), None, 1 << 70),
-    "contradictory media": Candidate(HOST.format(9), "0", 7),
-    "long media": Candidate(HOST.format(9), "0" * 10_000, 0),
-    "NUL in media": Candidate(HOST.format(9), "\0", 0),
-    "unknown fragment": Candidate(HOST.format(9), "0", 0, "????"),
-    "long fragment": Candidate(HOST.format(9), "0", 0, "x" * 10_000),
+    "empty with a name": IceCandidate("", "x" * 256),
+    "only the keyword": IceCandidate("candidate:", "0", 0),
+    "too long": IceCandidate("candidate:" + "1 " * 5_000, "0", 0),
+    "NUL": IceCandidate(HOST.format("9\0"), "0", 0),
+    "two lines": IceCandidate(HOST.format(9) + "\r\na=ice-pwd:x", "0", 0),
+    "surrogate": IceCandidate(HOST.format("9\udcff"), "0", 0),
+    "not ASCII": IceCandidate(HOST.format("٩"), "0", 0),
+    "negative port": IceCandidate(HOST.format(-1), "0", 0),
+    "large port": IceCandidate(HOST.format(65_536), "0", 0),
+    "port zero": IceCandidate(HOST.format(0), "0", 0),
+    "large priority": IceCandidate("candidate:1 1 udp 9999999999 10.77.0.1 9 typ host", "0", 0),
+    "large component": IceCandidate("candidate:1 999 udp 1 10.77.0.1 9 typ host", "0", 0),
+    "unknown transport": IceCandidate("candidate:1 1 sctp 1 10.77.0.1 9 typ host", "0", 0),
+    "unknown type": IceCandidate("candidate:1 1 udp 1 10.77.0.1 9 typ teapot", "0", 0),
+    "no type": IceCandidate("candidate:1 1 udp 1 10.77.0.1 9", "0", 0),
+    "name": IceCandidate("candidate:1 1 udp 1 tracker.example.com 9 typ host", "0", 0),
+    "local name": IceCandidate("candidate:1 1 udp 1 0a7e9b3c.local 9 typ host", "0", 0),
+    "address of no computer": IceCandidate("candidate:1 1 udp 1 999.1.1.1 9 typ host", "0", 0),
+    "any address": IceCandidate("candidate:1 1 udp 1 0.0.0.0 9 typ host", "0", 0),
+    "broadcast": IceCandidate("candidate:1 1 udp 1 255.255.255.255 9 typ host", "0", 0),
+    "multicast": IceCandidate("candidate:1 1 udp 1 224.0.0.251 5353 typ host", "0", 0),
+    "IPv6 with a zone": IceCandidate("candidate:1 1 udp 1 fe80::1%lan0 9 typ host", "0", 0),
+    "incomplete relay": IceCandidate("candidate:1 1 udp 1 10.77.0.1 9 typ relay raddr", "0", 0),
+    "related port that is not a number": IceCandidate(
+        "candidate:1 1 udp 1 10.77.0.1 9 typ relay raddr x rport x", "0", 0
+    ),
+    "invalid extension": IceCandidate(HOST.format(9) + " generation x network-cost -1", "0", 0),
+    "TCP without type": IceCandidate("candidate:1 1 tcp 1 10.77.0.1 9 typ host", "0", 0),
+    "TCP of an unknown type": IceCandidate("candidate:1 1 tcp 1 10.77.0.1 9 typ host tcptype teapot", "0", 0),
+    "without media": IceCandidate(HOST.format(9)),
+    "unknown media": IceCandidate(HOST.format(9), "teapot"),
+    "negative media": IceCandidate(HOST.format(9), None, -1),
+    "large media": IceCandidate(HOST.format(9), None, 1 << 70),
+    "contradictory media": IceCandidate(HOST.format(9), "0", 7),
+    "long media": IceCandidate(HOST.format(9), "0" * 10_000, 0),
+    "NUL in media": IceCandidate(HOST.format(9), "\0", 0),
+    "unknown fragment": IceCandidate(HOST.format(9), "0", 0, "????"),
+    "long fragment": IceCandidate(HOST.format(9), "0", 0, "x" * 10_000),
 }
 
 
@@ -251,7 +253,7 @@ async def test_a_flood_of_candidates_is_stopped() -> None:
         descriptors = len(os.listdir("/proc/self/fd"))
         with pytest.raises(MachineError) as caught:  # noqa: PT012 - the number of calls before the refusal depends
             for port in range(1, 2 * MAX_CANDIDATES):
-                await ends[1].peer.add_candidate(Candidate(HOST.format(port), "0", 0))
+                await ends[1].peer.add_candidate(IceCandidate(HOST.format(port), "0", 0))
         assert caught.value.kind is ErrorKind.EXHAUSTED
         assert len(os.listdir("/proc/self/fd")) < descriptors + 20
         await usable(engine)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from rpc.peers.port import Channel, Engine, PeerConnection, PeerOptions
+from rpc.peers.port import Engine, PeerChannel, PeerConnection, PeerOptions
 from tests.netns.lan import ip
 
 LIMIT = 120.0  # seconds for a scene; aiortc takes up to 25 where it sends much, because of lost datagrams
@@ -51,8 +51,8 @@ class End:
     """One end of a connection."""
 
     peer: PeerConnection
-    data: Channel
-    control: Channel
+    data: PeerChannel
+    control: PeerChannel
 
 
 @asynccontextmanager

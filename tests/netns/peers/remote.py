@@ -8,7 +8,7 @@ import sys
 
 import trio
 
-from rpc.peers.port import Candidate, Description
+from rpc.peers.port import Description, IceCandidate
 from tests.netns.peers.pairs import End, engines, new_end
 
 
@@ -46,7 +46,7 @@ async def accept(end: End, line: str) -> None:
     kind, sdp, candidates = json.loads(line)
     await end.peer.accept(Description(kind, sdp))
     for fields in candidates:
-        await end.peer.add_candidate(Candidate(*fields))
+        await end.peer.add_candidate(IceCandidate(*fields))
 
 
 async def main(name: str) -> None:

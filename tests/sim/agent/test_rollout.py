@@ -17,7 +17,7 @@ from agent.layout import AGENT, SERVER
 from agent.update.record import Release, UpdateResult
 from agent.update.steps import release_to_start
 from cloud.domain.releases import decision
-from cloud.domain.releases.decision import Facts, Rollout, State
+from cloud.domain.releases.decision import Rollout, RolloutFacts, RolloutState
 from cloud.domain.releases.repository import Published
 from tests.sim.agent.cloud import PLATFORM, Behavior
 from tests.sim.agent.device import Device, Open
@@ -53,7 +53,7 @@ class Organization:
 
     def wants(self, part: str, running: str) -> Release:
         """Return the release for a machine that runs a version."""
-        target = decision.choose(STABLE, self.published, self.rollouts, Facts(part, PLATFORM, running=running))
+        target = decision.choose(STABLE, self.published, self.rollouts, RolloutFacts(part, PLATFORM, running=running))
         assert target is not None
         return self._releases[target.digest]
 
@@ -65,7 +65,7 @@ class Organization:
         failed = self.rolled_back.setdefault(version, set())
         failed.add(part)
         if decision.must_stop(rollout, failed):
-            self.rollouts[version] = replace(rollout, state=State.STOPPED)
+            self.rollouts[version] = replace(rollout, state=RolloutState.STOPPED)
             self.stopped.set()
 
 
@@ -138,7 +138,7 @@ async def test_the_rollout_of_a_bad_version_stops_by_itself(
         bad = fleet.publish("2.0.0", behavior)
         rollout = Rollout("bad", SERVER, "2.0.0", PERCENT, stop_after=STOP_AFTER)
         fleet.cloud.release(bad, rollout)
-        selected = {part for part in fleet.devices if decision.selected(rollout, Facts(part, PLATFORM))}
+        selected = {part for part in fleet.devices if decision.selected(rollout, RolloutFacts(part, PLATFORM))}
 
         with trio.fail_after(DAY):
             await fleet.cloud.stopped.wait()
@@ -157,5 +157,5 @@ async def test_the_rollout_of_a_bad_version_stops_by_itself(
         fleet.cloud.release(cure, Rollout("cure", SERVER, "2.0.1", 100.0, stop_after=0))
         await trio.sleep(3 * HOUR)
         assert fleet.running() == {"2.0.1"}
-        assert fleet.cloud.rollouts["2.0.1"].state is State.ACTIVE
+        assert fleet.cloud.rollouts["2.0.1"].state is RolloutState.ACTIVE
         nursery.cancel_scope.cancel()

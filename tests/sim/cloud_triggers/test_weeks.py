@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from cloud.domain.machines.online import SILENCE
 from cloud.domain.triggering import deliveries
-from cloud.domain.triggering.deliveries import Delivery, State
+from cloud.domain.triggering.deliveries import Delivery, DeliveryState
 from tests.scope import some_of
 from tests.sim.cloud_triggers.world import HOT, LIMIT, LOGS, LONG, PAUSES, PRESENCE, START, World, numbers_of
 from triggers.retry import SCHEDULE
@@ -85,11 +85,11 @@ def outcomes(world: World, result: list[Delivery]) -> None:
         tries = deliveries.attempts(world.sql(), item.id)
         assert [each.number for each in tries] == list(range(1, item.attempts + 1))
         assert tries[0].started - item.created < timedelta(seconds=LONG)  # no delivery waits for the next event
-        if item.state is State.DELIVERED:
+        if item.state is DeliveryState.DELIVERED:
             assert world.seen.count[item.id] >= 1
             assert tries[-1].error == ""
         else:
-            assert item.state is State.FAILED
+            assert item.state is DeliveryState.FAILED
             assert item.id in world.refused or len(tries) == len(SCHEDULE) + 1
         assert all(each.error for each in tries[:-1])
 

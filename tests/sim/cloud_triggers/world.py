@@ -30,7 +30,7 @@ from cloud.store.sql import Sql, Work
 from cloud.store.sqlite import SqliteHandle
 from cloud.values.author import THE_PROGRAM
 from triggers.document import Notification, Trigger
-from triggers.retry import Outcome, of_status
+from triggers.retry import AttemptOutcome, of_status
 
 T = TypeVar("T")
 
@@ -252,19 +252,19 @@ class World:
 
     # ---- receivers
 
-    async def receive(self, item: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+    async def receive(self, item: Delivery, trigger: Trigger, target: Notification, now: datetime) -> AttemptOutcome:
         """Simulate a receiver that works in some hours and fails in others."""
         await trio.sleep(self.random.uniform(0.0, 0.5))
         hour = random.Random(f"{item.target} {int(trio.current_time() // 5400)}").random()
         if not self.calm and hour < 0.1:
-            return Outcome(error="no connection")
+            return AttemptOutcome(error="no connection")
         self._note(item)
         await trio.sleep(self.random.uniform(0.0, 0.5))
         if self.calm or hour < 0.6:
-            return Outcome(200)
+            return AttemptOutcome(200)
         if hour < 0.7:
             await trio.sleep(self.random.uniform(1, 100))  # the delivery has arrived, the answer may be late
-            return Outcome(200)
+            return AttemptOutcome(200)
         if hour < 0.85:
             return of_status(500 if self.random.random() < 0.7 else 200)
         if hour < 0.99:

@@ -20,7 +20,7 @@ from cloud.domain.triggering.outbox import Outbox
 from cloud.server.memory import ROBOT, MemoryCloud
 from cloud.store.sql import Sql
 from triggers.document import Notification
-from triggers.retry import Outcome
+from triggers.retry import AttemptOutcome
 
 URL = "https://receiver.test/hook"
 
@@ -88,16 +88,16 @@ async def rows(cloud: MemoryCloud, statement: str) -> list[Mapping[str, Any]]:
 class Receiver:
     """A sender that returns prepared outcomes and keeps what it received."""
 
-    def __init__(self, *outcomes: Outcome) -> None:
+    def __init__(self, *outcomes: AttemptOutcome) -> None:
         self.outcomes = deque(outcomes)
         self.got: list[tuple[str, datetime]] = []
         self.before: Callable[[Delivery], Any] | None = None
 
-    async def __call__(self, item: Delivery, target: Notification, secret: str, now: datetime) -> Outcome:
+    async def __call__(self, item: Delivery, target: Notification, secret: str, now: datetime) -> AttemptOutcome:
         self.got.append((item.id, now))
         if self.before is not None:
             await self.before(item)
-        return self.outcomes.popleft() if self.outcomes else Outcome(200)
+        return self.outcomes.popleft() if self.outcomes else AttemptOutcome(200)
 
 
 async def sent(cloud: MemoryCloud, receiver: Receiver) -> None:

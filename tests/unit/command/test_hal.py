@@ -17,10 +17,10 @@ from hal.inventory.findings import (
     Board,
     GpioChip,
     GpioLine,
+    HardwareProblem,
     I2cAdapter,
     I2cDevice,
     Inventory,
-    Problem,
     SerialFinding,
     UsbFinding,
 )
@@ -47,8 +47,8 @@ INVENTORY = Inventory(
     serial=(SerialFinding("/dev/ttyUSB0", ("/dev/serial/by-id/usb-A",), "0403", "6001", "A1", 0, "FTDI\x1b[31m UART"),),
     usb=(UsbFinding("1234", "abcd", "1-1.2", "", "Acme", "Widget"),),
 )
-SERIOUS = Problem("/dev/i2c-1", "user pi may not use it", "sudo usermod -aG i2c pi")
-HINT = Problem("UART", "it is switched off", "add enable_uart=1", hint=True)
+SERIOUS = HardwareProblem("/dev/i2c-1", "user pi may not use it", "sudo usermod -aG i2c pi")
+HINT = HardwareProblem("UART", "it is switched off", "add enable_uart=1", hint=True)
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

@@ -17,7 +17,7 @@ from grpclib.exceptions import GRPCError
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from cloud.domain.certificates.issue import Pair, new_leaf, new_root
+from cloud.domain.certificates.issue import CertificatePair, new_leaf, new_root
 from rpc.api.client import find_method
 from rpc.api.memory import MemoryChannel
 from runtime.parts.data.files.disk import InlineDisk
@@ -33,9 +33,9 @@ ROOT = new_root("test", NOW)
 OTHER = new_root("other", NOW)
 
 
-def pair(*names: str, root: Pair = ROOT) -> Pair:
+def pair(*names: str, root: CertificatePair = ROOT) -> CertificatePair:
     leaf = new_leaf(root, names or ("localhost",), NOW)
-    return Pair(leaf.certificate + root.certificate, leaf.key)
+    return CertificatePair(leaf.certificate + root.certificate, leaf.key)
 
 
 class Cloud:
@@ -44,7 +44,7 @@ class Cloud:
     part = "part-1"
 
     def __init__(self) -> None:
-        self.answer: Pair | GRPCError = pair()
+        self.answer: CertificatePair | GRPCError = pair()
         self.asked: list[tuple[float, str]] = []  # time, and claimed names
         self.contact = Contact()
         self.heard = trio.Event()
@@ -221,7 +221,7 @@ async def test_an_answer_that_cannot_be_used_changes_nothing(
 ) -> None:
     await machine.start()
     before = machine.fingerprint
-    machine.cloud.answer = Pair(pair().certificate, pair().key)
+    machine.cloud.answer = CertificatePair(pair().certificate, pair().key)
     await trio.sleep(HOUR)
     assert machine.fingerprint == before
     assert "does not belong" in messages[-1]["reason"]

@@ -21,7 +21,7 @@ from runtime.server.memory import open_machine
 from uplink import cached
 from uplink.configuration import FIRST_ANSWER, FIRST_DELAY, MAX_DELAY, SAVE_AGAIN, SILENCE, CloudSource
 from uplink.dial import CloudAddress, CloudUnavailable
-from uplink.files import Reading
+from uplink.files import FileReading
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
@@ -49,7 +49,7 @@ class Cloud(CloudSource):
         return json.loads(bytes(loaded.document)).get("components") if loaded is not None else None
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> FileReading:
         return self._reading
 
 
@@ -64,7 +64,7 @@ async def test_a_usable_document_from_the_cloud_is_cached(tmp_path: Path) -> Non
     await cloud._handle(said(components=5))  # not confirmed as usable
     assert cloud.kept() == [1]
     await cloud._handle(said(components=[2]))
-    await cloud.used(Reading(b"{}"))
+    await cloud.used(FileReading(b"{}"))
     assert cloud.kept() == [1]
     await cloud.used(cloud.reading)
     assert cloud.kept() == [2]
@@ -246,7 +246,7 @@ async def test_the_first_reading_waits_for_the_cloud(
 
     monkeypatch.setattr("uplink.configuration.connected", connected)
     began = trio.current_time()
-    async with Cloud(tmp_path).readings() as readings, aclosing(cast("AsyncGenerator[Reading]", readings)):
+    async with Cloud(tmp_path).readings() as readings, aclosing(cast("AsyncGenerator[FileReading]", readings)):
         reading = await anext(readings)
     assert json.loads(reading.data or b"").get("components") == first
     assert trio.current_time() - began == pytest.approx(waited)

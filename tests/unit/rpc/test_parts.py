@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc import metadata, status
-from rpc.client.target import Target
+from rpc.client.target import DialTarget
 from rpc.http.grpc_web import TextDecoder, to_text, trailers_frame
 from rpc.server.server_reflection import reflection
 from schema.errors import ErrorKind
@@ -74,22 +74,22 @@ def test_bucket():
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("host:8080", Target("host", 8080)),
-        ("[::1]:8080", Target("::1", 8080)),
-        ("unix:/run/a.sock", Target("localhost", 0, "/run/a.sock")),
-        ("unix:///run/a.sock", Target("localhost", 0, "/run/a.sock")),
-        ("https://host", Target("host", 443, tls=True)),
-        ("http://host:81/", Target("host", 81)),
+        ("host:8080", DialTarget("host", 8080)),
+        ("[::1]:8080", DialTarget("::1", 8080)),
+        ("unix:/run/a.sock", DialTarget("localhost", 0, "/run/a.sock")),
+        ("unix:///run/a.sock", DialTarget("localhost", 0, "/run/a.sock")),
+        ("https://host", DialTarget("host", 443, tls=True)),
+        ("http://host:81/", DialTarget("host", 81)),
     ],
 )
-def test_targets(text: str, target: Target):
-    assert Target.parse(text) == target
+def test_targets(text: str, target: DialTarget):
+    assert DialTarget.parse(text) == target
 
 
 @pytest.mark.parametrize("text", ["", "host", "unix:", "http://host/path", "host:port"])
 def test_bad_targets(text: str):
     with pytest.raises(ValueError):
-        Target.parse(text)
+        DialTarget.parse(text)
 
 
 def test_reflection():

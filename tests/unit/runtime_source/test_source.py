@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from support.files.watched import watched_places
-from uplink.files import FileSource, Reading, decode_text
+from uplink.files import FileReading, FileSource, decode_text
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def following(path: Path) -> AsyncIterator[AsyncIterator[Reading]]:
+async def following(path: Path) -> AsyncIterator[AsyncIterator[FileReading]]:
     with trio.fail_after(30):
         async with FileSource(path).readings() as readings:
             yield readings
 
 
-async def text(readings: AsyncIterator[Reading]) -> str:
+async def text(readings: AsyncIterator[FileReading]) -> str:
     """Return the next text; `-` stands for a problem."""
     reading = await anext(readings)
     return "-" if reading.data is None else reading.data.decode()

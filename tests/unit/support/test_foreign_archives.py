@@ -24,7 +24,7 @@ from support.foreign import child, stream
 from support.foreign.apart import unpack_apart, unpack_apart_blocking
 from support.foreign.removal import remove
 from support.foreign.stream import BadArchiveError
-from support.foreign.tar import Archive, Bounds, Kind
+from support.foreign.tar import Archive, Bounds, MemberKind
 from support.foreign.unpacking import NoSpaceError, unpack
 from tests.unit.support.hostile import BAD, MIB, ZERO, extended, file, header, pack, squeezed, wide
 
@@ -210,7 +210,7 @@ def test_too_much_processor_time_or_memory(tmp_path: Path) -> None:
 def test_an_archive_is_read_without_unpacking() -> None:
     archive = Archive(io.BytesIO(file(b"a", b"hello") + header(b"d", b"5") + file(b"b", b"x")), BOUNDS)
     listed = [(member.name, member.kind, archive.read(3)) for member in archive]
-    assert listed == [(b"a", Kind.FILE, b"hel"), (b"d", Kind.FOLDER, b""), (b"b", Kind.FILE, b"x")]
+    assert listed == [(b"a", MemberKind.FILE, b"hel"), (b"d", MemberKind.FOLDER, b""), (b"b", MemberKind.FILE, b"x")]
     assert 2 * Bounds(1, 1).depth + 20 < child.DESCRIPTORS
 
 

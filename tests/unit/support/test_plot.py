@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.channels import Channel
+from support.channels import PlottedQuantity
 from support.plot import COLOURS, PANEL, Panel, axis, panels_of, render_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -51,7 +51,7 @@ def test_an_axis_covers_its_values_with_few_marks(low: float, span: float, marks
 
 
 def test_a_line_goes_through_its_points() -> None:
-    text = render_plot("t", [Panel("x", [Channel("x", "V", False, [(0, 0), (5, 1), (10, 0.5)])])])
+    text = render_plot("t", [Panel("x", [PlottedQuantity("x", "V", False, [(0, 0), (5, 1), (10, 0.5)])])])
     [line, legend] = paths(text)
     assert re.findall(r"[ML][\d.]+ ([\d.]+)", line.get("d") or "") == [f"{PANEL:.1f}", "0.0", f"{PANEL / 2:.1f}"]
     assert line.get("stroke") == legend.get("stroke") == COLOURS[0]
@@ -59,8 +59,8 @@ def test_a_line_goes_through_its_points() -> None:
 
 
 def test_steps_keep_their_level_until_the_end_and_gaps_interrupt() -> None:
-    steps = Channel("s", "", True, [(0, 0), (2, 1)])
-    gap = Channel("g", "", False, [(0, 0), (1, 1), (2, math.nan), (8, 1), (10, 0)])
+    steps = PlottedQuantity("s", "", True, [(0, 0), (2, 1)])
+    gap = PlottedQuantity("g", "", False, [(0, 0), (1, 1), (2, math.nan), (8, 1), (10, 0)])
     text = render_plot("t", [Panel("x", [steps, gap])])
     step_path, gap_path = (path.get("d") or "" for path in paths(text)[:2])
     assert "L" not in step_path
@@ -73,7 +73,7 @@ def test_steps_keep_their_level_until_the_end_and_gaps_interrupt() -> None:
 def test_many_points_are_thinned_but_their_extremes_stay() -> None:
     points = [(i / 1000, math.sin(i)) for i in range(100_000)]
     points[50_000] = (50.0, 7.0)
-    text = render_plot("t", [Panel("x", [Channel("x", "", False, points)])])
+    text = render_plot("t", [Panel("x", [PlottedQuantity("x", "", False, points)])])
     assert len(text) < 200_000
     assert axis(-1, 7, PANEL, 5).high == 8
     assert f" {PANEL - axis(-1, 7, PANEL, 5).at(7):.1f}" in (paths(text)[0].get("d") or "")
@@ -81,13 +81,13 @@ def test_many_points_are_thinned_but_their_extremes_stay() -> None:
 
 def test_channels_of_one_unit_share_axes() -> None:
     created = [
-        Channel("plant temperature_c", "°C", False, [(0, 1)]),
-        Channel("air temperature_c", "°C", False, [(0, 1)]),
-        Channel("chip line 4", "", True, [(0, 1)]),
-        Channel("chip line 5", "", True, [(0, 1)]),
-        Channel("motor position", "", False, [(0, 1)]),
-        Channel("nothing", "", False, []),
-        Channel("never known", "", False, [(0, math.nan)]),
+        PlottedQuantity("plant temperature_c", "°C", False, [(0, 1)]),
+        PlottedQuantity("air temperature_c", "°C", False, [(0, 1)]),
+        PlottedQuantity("chip line 4", "", True, [(0, 1)]),
+        PlottedQuantity("chip line 5", "", True, [(0, 1)]),
+        PlottedQuantity("motor position", "", False, [(0, 1)]),
+        PlottedQuantity("nothing", "", False, []),
+        PlottedQuantity("never known", "", False, [(0, math.nan)]),
     ]
     assert [(panel.title, len(panel.channels)) for panel in panels_of(created)] == [
         ("°C", 2),
@@ -103,4 +103,4 @@ def test_an_empty_recording_is_reported() -> None:
 @given(st.text(max_size=20), st.text(max_size=20), st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5))
 def test_any_name_gives_valid_xml(name: str, unit: str, values: list[float]) -> None:
     points = [(float(i), value) for i, value in enumerate(values)]
-    ElementTree.fromstring(render_plot(name, [Panel(name, [Channel(name, unit, False, points)])]))
+    ElementTree.fromstring(render_plot(name, [Panel(name, [PlottedQuantity(name, unit, False, points)])]))

@@ -7,34 +7,34 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.logs.dedupe import MAX_KEYS, THRESHOLD, WINDOW, Deduplicator, Verdict
+from telemetry.logs.dedupe import MAX_KEYS, THRESHOLD, WINDOW, DedupeVerdict, Deduplicator
 
 
 def test_three_pass_the_fourth_is_a_notice_and_the_rest_are_dropped() -> None:
     dedupe = Deduplicator()
     verdicts = [dedupe.step("a", 1.0) for _ in range(6)]
-    assert verdicts == [Verdict.SHOW] * 3 + [Verdict.NOTICE] + [Verdict.DROP] * 2
+    assert verdicts == [DedupeVerdict.SHOW] * 3 + [DedupeVerdict.NOTICE] + [DedupeVerdict.DROP] * 2
     assert dedupe.deadline == 11.0
     assert dedupe.expire(10.999) == []
     assert dedupe.expire(11.0) == [("a", 3)]
     assert dedupe.deadline is None
     assert dedupe.expire(12.0) == []
-    assert dedupe.step("a", 12.0) is Verdict.SHOW
+    assert dedupe.step("a", 12.0) is DedupeVerdict.SHOW
 
 
 def test_the_window_slides() -> None:
     dedupe = Deduplicator()
-    assert [dedupe.step("a", t) for t in (0.0, 9.0, 9.5)] == [Verdict.SHOW] * 3
+    assert [dedupe.step("a", t) for t in (0.0, 9.0, 9.5)] == [DedupeVerdict.SHOW] * 3
     assert dedupe.expire(10.0) == []
-    assert dedupe.step("a", 10.0) is Verdict.SHOW  # the output at 0 is outside the window
-    assert dedupe.step("a", 10.1) is Verdict.NOTICE  # 9, 9.5 and 10 are inside
+    assert dedupe.step("a", 10.0) is DedupeVerdict.SHOW  # the output at 0 is outside the window
+    assert dedupe.step("a", 10.1) is DedupeVerdict.NOTICE  # 9, 9.5 and 10 are inside
 
 
 def test_messages_do_not_disturb_each_other() -> None:
     dedupe = Deduplicator()
     for _ in range(5):
         dedupe.step("a", 0.0)
-    assert dedupe.step("b", 0.0) is Verdict.SHOW
+    assert dedupe.step("b", 0.0) is DedupeVerdict.SHOW
 
 
 def test_slow_repetition_is_never_suppressed() -> None:
@@ -42,7 +42,7 @@ def test_slow_repetition_is_never_suppressed() -> None:
     for number in range(100):
         now = number * 4.0  # three in twelve seconds
         assert dedupe.expire(now) == []
-        assert dedupe.step("a", now) is Verdict.SHOW
+        assert dedupe.step("a", now) is DedupeVerdict.SHOW
 
 
 def test_memory_is_bounded_and_a_forgotten_count_is_reported() -> None:
@@ -83,7 +83,7 @@ def test_every_window_holds_at_most_three_outputs_and_counts_add_up(steps: list[
             reported[ended] += count
         if dedupe.deadline is not None:
             assert dedupe.deadline > now
-        if dedupe.step(key, now) is Verdict.SHOW:
+        if dedupe.step(key, now) is DedupeVerdict.SHOW:
             shown[key].append(now)
         else:
             suppressed[key] += 1
@@ -104,6 +104,6 @@ def test_nothing_is_suppressed_without_cause(steps: list[tuple[str, float]]) -> 
         dedupe.expire(now)
         verdict = dedupe.step(key, now)
         recent = [time for time in shown[key] if time + WINDOW > now]
-        assert (verdict is Verdict.SHOW) == (len(recent) < THRESHOLD)
-        if verdict is Verdict.SHOW:
+        assert (verdict is DedupeVerdict.SHOW) == (len(recent) < THRESHOLD)
+        if verdict is DedupeVerdict.SHOW:
             shown[key].append(now)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from telemetry.outbox.queue import UNREADABLE, Gap, Outbox
-from telemetry.outbox.records import MARK, MAX_DATA, OVERHEAD, Record, encode, scan
+from telemetry.outbox.records import MARK, MAX_DATA, OVERHEAD, OutboxRecord, encode, scan
 
 T = TypeVar("T")
 
@@ -59,22 +59,22 @@ def texts(items: object) -> list[str]:
 
 
 def test_a_record_is_found_behind_any_damage() -> None:
-    good = [encode(Record(number, b"x" * number)) for number in range(1, 5)]
+    good = [encode(OutboxRecord(number, b"x" * number)) for number in range(1, 5)]
     assert [record.number for record in scan(b"".join(good))] == [1, 2, 3, 4]
     assert len(good[2]) == OVERHEAD + 3
     torn = b"\0\0" + good[0] + good[1][:-1] + good[2] + MARK + good[3] + good[3][:7]
-    assert list(scan(torn)) == [Record(1, b"x"), Record(3, b"xxx"), Record(4, b"xxxx")]
+    assert list(scan(torn)) == [OutboxRecord(1, b"x"), OutboxRecord(3, b"xxx"), OutboxRecord(4, b"xxxx")]
 
 
 def test_a_record_that_comes_again_is_passed_over() -> None:
-    first, two = encode(Record(1, b"a")), encode(Record(2, b"b"))
+    first, two = encode(OutboxRecord(1, b"a")), encode(OutboxRecord(2, b"b"))
     assert [record.number for record in scan(two + first + two)] == [2]
 
 
 def test_a_record_has_a_largest_size() -> None:
-    encode(Record(1, b"x" * MAX_DATA))
+    encode(OutboxRecord(1, b"x" * MAX_DATA))
     with pytest.raises(ValueError, match="1048577 bytes"):
-        encode(Record(1, b"x" * (MAX_DATA + 1)))
+        encode(OutboxRecord(1, b"x" * (MAX_DATA + 1)))
 
 
 @given(st.binary(max_size=300))
@@ -84,14 +84,14 @@ def test_nothing_is_found_in_noise(noise: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.data())
 def test_one_changed_byte_costs_one_record(datas: list[bytes], data: st.DataObject) -> None:
-    encoded = [encode(Record(number, first)) for number, first in enumerate(datas)]
+    encoded = [encode(OutboxRecord(number, first)) for number, first in enumerate(datas)]
     whole = bytearray(b"".join(encoded))
     place = data.draw(st.integers(0, len(whole) - 1))
     whole[place] ^= data.draw(st.integers(1, 255))
     starts = [sum(map(len, encoded[:index])) for index in range(len(encoded))]
     hit = max(index for index, start in enumerate(starts) if start <= place)
     results = list(scan(bytes(whole)))
-    assert results == [Record(number, left) for number, left in enumerate(datas) if number != hit]
+    assert results == [OutboxRecord(number, left) for number, left in enumerate(datas) if number != hit]
 
 
 # ---- the queue

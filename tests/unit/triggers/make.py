@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from triggers.document import Trigger, decode
-from triggers.events import Ingested, Reading, Where
+from triggers.events import Ingested, TabularReading, Where
 
 NOW: Final = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -43,7 +43,7 @@ def data(*types: str) -> dict[str, Any]:
 def upload(*readings: Any, **changes: Any) -> Ingested:
     """Return an upload of readings of sensor t, one second apart."""
     captured = tuple(
-        Reading(NOW + timedelta(seconds=index), NOW + timedelta(seconds=index + 0.5), values)
+        TabularReading(NOW + timedelta(seconds=index), NOW + timedelta(seconds=index + 0.5), values)
         for index, values in enumerate(readings)
     )
     facts: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.triggers.make import HOOK, NOW, conditional, data, trigger
 from triggers import cooldown
-from triggers.retry import MAX_WAIT, SCHEDULE, Outcome, next_try, of_status
+from triggers.retry import MAX_WAIT, SCHEDULE, AttemptOutcome, next_try, of_status
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 599)
 FINAL = (300, 301, 302, 307, 308, 400, 401, 403, 404, 405, 410, 413, 418, 422, 451)
@@ -43,8 +43,8 @@ def test_answers_that_mean_it_arrived(status: int) -> None:
 
 
 def test_a_missing_answer_is_retried() -> None:
-    assert next_try(Outcome(error="no answer"), 1, "a") is not None
-    assert next_try(Outcome(error="refused", final=True), 1, "a") is None
+    assert next_try(AttemptOutcome(error="no answer"), 1, "a") is not None
+    assert next_try(AttemptOutcome(error="refused", final=True), 1, "a") is None
 
 
 @given(st.text(max_size=10))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triggers.ssrf import Allow, Refused, check_address, parse_url
+from triggers.ssrf import Allow, WebhookRefused, check_address, parse_url
 
 # fmt: off
 REFUSED_URLS = [
@@ -61,7 +61,7 @@ PUBLIC = [
 
 @pytest.mark.parametrize("url", REFUSED_URLS)
 def test_refused_urls(url: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(WebhookRefused) as caught:
         parse_url(url)
     assert caught.value.reason
 
@@ -90,15 +90,15 @@ def test_where_a_url_leads(url: str, host: str, port: int, path: str) -> None:
 def test_never_called_whatever_is_allowed(address: str) -> None:
     everything = Allow.parse(["0.0.0.0/0", "::/0", "host"])
     for allow in (Allow(), everything):
-        with pytest.raises(Refused, match="may not be called"):
+        with pytest.raises(WebhookRefused, match="may not be called"):
             check_address(address, "host", allow)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_called_only_where_allowed(address: str) -> None:
-    with pytest.raises(Refused, match="administrator"):
+    with pytest.raises(WebhookRefused, match="administrator"):
         check_address(address, "host")
-    with pytest.raises(Refused):
+    with pytest.raises(WebhookRefused):
         check_address(address, "host", Allow.parse(["other", "8.0.0.0/8"]))
     check_address(address, "host", Allow.parse(["HOST."]))
     check_address(address, "host", Allow.parse(["0.0.0.0/0", "::/0"]))
@@ -114,7 +114,7 @@ def test_an_allowed_network_opens_what_it_holds_and_no_more() -> None:
     for address in ("192.168.1.7", "10.1.2.3", "fd00:1::9", "::ffff:192.168.1.7"):
         check_address(address, "x", allow)
     for address in ("192.168.2.7", "10.1.2.4", "fd00:2::9", "127.0.0.1", "::ffff:10.1.2.4"):
-        with pytest.raises(Refused):
+        with pytest.raises(WebhookRefused):
             check_address(address, "x", allow)
 
 
@@ -135,7 +135,7 @@ def test_nothing_that_python_knows_to_be_private_is_called(
     if inside.is_private or inside.is_loopback or inside.is_link_local or inside.is_multicast or inside.is_reserved:
         if any(address in ipaddress.ip_network(network) for network in ("64:ff9b::/96", "::/96")):
             return  # only the embedded address matters
-        with pytest.raises(Refused):
+        with pytest.raises(WebhookRefused):
             check_address(address)
 
 
@@ -144,7 +144,7 @@ def test_an_address_inside_ipv6_is_treated_as_itself(address: ipaddress.IPv4Addr
     def refused(text: str) -> bool:
         try:
             check_address(text)
-        except Refused:
+        except WebhookRefused:
             return True
         return False
 
@@ -158,7 +158,7 @@ def test_every_text_is_a_target_or_refused(text: str) -> None:
     for url in (text, f"https://{text}", f"https://example.com:{text}", f"http://[{text}]/"):
         try:
             target = parse_url(url)
-        except Refused:
+        except WebhookRefused:
             continue
         assert target.host
         assert "@" not in target.host

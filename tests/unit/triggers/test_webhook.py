@@ -17,21 +17,21 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from tests.unit.triggers.make import HOOK, NOW, SECRET, WHERE, conditional, data, trigger, upload
 from triggers.evaluate import fires
 from triggers.events import Logged, LogLine, Presence
-from triggers.webhook import MAX_DATA, MAX_LINES, Request, header_safe, rfc3339, webhook
+from triggers.webhook import MAX_DATA, MAX_LINES, WebhookRequest, header_safe, rfc3339, webhook
 
 IDS = {"Org-Id": "org-1", "Location-Id": "loc-1", "Part-Id": "part-1", "Robot-Id": "robot-1", "Part-Name": "main"}
 NAMES = {"Organization-Name", "Location-Name", "Machine-Name"}
 EVAL = {"operator": "gt", "value": {"t": 30}}
 
 
-def request(event: dict[str, Any], happening: Any, target: Any = HOOK, **more: Any) -> Request:
+def request(event: dict[str, Any], happening: Any, target: Any = HOOK, **more: Any) -> WebhookRequest:
     expected = trigger(event, target, **more)
     firing = fires(expected, happening)
     assert firing is not None
     return webhook(expected, expected.notifications[0], firing, WHERE, "msg_1", NOW)
 
 
-def body_of(created: Request) -> Any:
+def body_of(created: WebhookRequest) -> Any:
     return json.loads(created.body)
 
 
@@ -128,7 +128,7 @@ def test_basic_authentication() -> None:
 # ---- signatures, verified by the published library
 
 
-def now_signed(event: Any, happening: Any, target: Any, id_: str = "msg_1", **more: Any) -> Request:
+def now_signed(event: Any, happening: Any, target: Any, id_: str = "msg_1", **more: Any) -> WebhookRequest:
     expected = trigger(event, target, **more)
     firing = fires(expected, happening)
     assert firing is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cloud.domain.certificates.issue import Pair, crossed, new_leaf, new_root
+from cloud.domain.certificates.issue import CertificatePair, crossed, new_leaf, new_root
 from command.connection import Connection, tls_context
 from rpc.network.tls import MACHINE_AUTHORITY
 from training.client.http import AsyncHttp
@@ -17,7 +17,7 @@ from uplink.dial import CloudAddress
 NOW = datetime.now(UTC)
 
 
-def accepts(client: ssl.SSLContext, leaf: Pair, folder: Path) -> bool:
+def accepts(client: ssl.SSLContext, leaf: CertificatePair, folder: Path) -> bool:
     """Return whether a client trusts a server at localhost with this certificate, in memory."""
     (folder / "leaf.pem").write_text(leaf.certificate)
     (folder / "leaf.key").write_text(leaf.key)

@@ -45,7 +45,7 @@ class Data:
 
 
 @dataclass(slots=True)
-class State:
+class CheckpointState:
     """What a checkpoint holds, apart from the optimizer."""
 
     weights: Weights
@@ -56,14 +56,14 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FittingPlan:
     """How often to look at the data."""
 
     epochs: int
     interval: int  # epochs between two comparisons
 
     @classmethod
-    def of(cls, copies: int) -> Plan:
+    def of(cls, copies: int) -> FittingPlan:
         """Return the plan for this many pictures in an epoch."""
         epochs = max(LEAST_EPOCHS, min(MOST_EPOCHS, STEPS * BATCH // max(1, copies)))
         return cls(epochs, max(1, epochs // LOOKS))
@@ -77,10 +77,10 @@ def rate_at(part: float) -> float:
 def fit(
     arrays: Any,
     data: Data,
-    state: State,
+    state: CheckpointState,
     optimizer: Adam,
     seed: int,
-    plan: Plan,
+    plan: FittingPlan,
     figure: Callable[[Weights], float],
 ) -> Iterator[tuple[int, float, float | None]]:
     """Change `state` until the plan is done or the figure gets no better.
@@ -108,7 +108,7 @@ def fit(
         yield state.epoch, total / batches, compared
 
 
-def save(arrays: Any, path: Path, about: str, state: State, optimizer: Adam) -> None:
+def save(arrays: Any, path: Path, about: str, state: CheckpointState, optimizer: Adam) -> None:
     """Write a checkpoint, completely or not at all. `about` says what it belongs to."""
     values = {}
     for name, group in _groups(state, optimizer):
@@ -119,7 +119,7 @@ def save(arrays: Any, path: Path, about: str, state: State, optimizer: Adam) -> 
     partial.replace(path)
 
 
-def load(arrays: Any, path: Path, about: str, state: State, optimizer: Adam) -> bool:
+def load(arrays: Any, path: Path, about: str, state: CheckpointState, optimizer: Adam) -> bool:
     """Fill state and optimizer from a checkpoint; return False if there is none that fits."""
     if not path.is_file():
         return False
@@ -136,7 +136,7 @@ def load(arrays: Any, path: Path, about: str, state: State, optimizer: Adam) -> 
     return True
 
 
-def _groups(state: State, optimizer: Adam) -> list[tuple[str, Weights]]:
+def _groups(state: CheckpointState, optimizer: Adam) -> list[tuple[str, Weights]]:
     return [
         ("weights", state.weights), ("best", state.best), ("first", optimizer.first), ("second", optimizer.second),
     ]  # fmt: skip

@@ -22,16 +22,16 @@ from PIL import Image
 
 from training.jobs.events import Metric, Progress, report
 from training.trainers import backbone as backbones
-from training.trainers.detection import TYPES, Scaling, Start, importance_of, train
+from training.trainers.detection import TYPES, FineTuningStart, Scaling, importance_of, train
 from training.trainers.detectors import graph, targets
 from training.trainers.detectors.boxes import Box
 from training.trainers.detectors.graph import LEAST
 from training.trainers.detectors.network import LONGEST, Weights
 from training.trainers.features import opened, session_of, sized
-from training.trainers.finetune.detector import Model, loss
+from training.trainers.finetune.detector import DetectorNetwork, loss
 from training.trainers.finetune.fitting import key_of
 from training.trainers.finetune.libraries import chosen_device, loaded, options
-from training.trainers.finetune.network import Network
+from training.trainers.finetune.network import FeatureNetwork
 from training.trainers.program import say
 
 BATCH: Final = 8  # pictures of a step
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch = loaded(settings.seed)
         device = chosen_device(torch, settings.device)
 
-        def improve(start: Start) -> tuple[backbones.Backbone, Weights, dict[str, Any]]:
+        def improve(start: FineTuningStart) -> tuple[backbones.Backbone, Weights, dict[str, Any]]:
             with tempfile.TemporaryFile() as file:
                 return _FineTuning(torch, settings, start, device, file).run()
 
@@ -66,11 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _FineTuning:
     """`history` has the figures of each epoch, the first of them before any change."""
 
-    def __init__(self, torch: Any, settings: argparse.Namespace, start: Start, device: str, file: Any) -> None:
+    def __init__(
+        self, torch: Any, settings: argparse.Namespace, start: FineTuningStart, device: str, file: Any
+    ) -> None:
         self._torch, self._settings, self._start, self._device, self._file = torch, settings, start, device, file
         self._arrays: Any = importlib.import_module("numpy")
         try:
-            self._network = Network(torch, self._arrays, start.backbone, settings.layers, device)
+            self._network = FeatureNetwork(torch, self._arrays, start.backbone, settings.layers, device)
         except ValueError as error:
             raise ValueError(f"the backbone {settings.backbone.name} cannot be used: {error}") from error
         importance = importance_of(self._arrays, start.training, start.labels)
@@ -129,10 +131,10 @@ class _FineTuning:
         """Return the backbone with the tensors of now; without any that can change, as it was."""
         return backbones.read(self._network.changed()) if self._network.trained else self._start.backbone
 
-    def _prepared(self, weights: Weights, scaling: Scaling) -> tuple[Model, Any]:
+    def _prepared(self, weights: Weights, scaling: Scaling) -> tuple[DetectorNetwork, Any]:
         """Return a model and its optimizer before any step."""
         self._scaling = scaling
-        model = Model(self._torch, self._start.backbone, self._network, weights, scaling)
+        model = DetectorNetwork(self._torch, self._start.backbone, self._network, weights, scaling)
         groups = [
             {"params": list(each.values()), "lr": rate}
             for each, rate in ((self._network.trained, NETWORK_RATE), (model.head, HEAD_RATE))
@@ -153,7 +155,7 @@ class _FineTuning:
             result[number] = self._arrays.asarray(whole.resize(size, Image.Resampling.BILINEAR))
         return result
 
-    def _epoch(self, model: Model, optimizer: Any, pictures: Any, epoch: int) -> float:
+    def _epoch(self, model: DetectorNetwork, optimizer: Any, pictures: Any, epoch: int) -> float:
         """Change the model; return the mean loss."""
         order = [*range(len(pictures))] * max(1, -(-BATCH * STEPS // len(pictures)))
         chance, total = random.Random(f"{self._settings.seed}/{epoch}"), 0.0
@@ -183,7 +185,7 @@ class _FineTuning:
     def _tensor(self, numbers: Any) -> Any:
         return self._torch.tensor(numbers, device=self._device)
 
-    def _judge(self, model: Model, training_loss: float) -> None:
+    def _judge(self, model: DetectorNetwork, training_loss: float) -> None:
         """Append the figures of now, and keep the model if it is better than all before."""
         start = self._start
         result = start.judged(start.written(self._changed(), model.weights()), start.validation)
@@ -194,7 +196,7 @@ class _FineTuning:
 
     # ---- the written file
 
-    def _compare(self, model: Model, written: bytes) -> None:
+    def _compare(self, model: DetectorNetwork, written: bytes) -> None:
         """Run the written file: its best box of a picture must be that of the model."""
         session = session_of(importlib.import_module("onnxruntime"), written)
         for picture in [*self._start.validation, *self._start.training][:COMPARED]:
@@ -208,7 +210,7 @@ class _FineTuning:
 
     # ---- checkpoints
 
-    def _save(self, model: Model, optimizer: Any) -> None:
+    def _save(self, model: DetectorNetwork, optimizer: Any) -> None:
         if self._checkpoint is None:
             return
         partial = self._checkpoint.with_suffix(".partial")
@@ -234,7 +236,7 @@ class _FineTuning:
             return None
         return content if content.get("key") == self._key else None
 
-    def _restored(self, content: dict[str, Any]) -> tuple[Model, Any]:
+    def _restored(self, content: dict[str, Any]) -> tuple[DetectorNetwork, Any]:
         self._history, self._best, self._best_state = content["history"], content["best"], content["best_state"]
         head = {name[5:]: each.numpy() for name, each in content["state"].items() if name.startswith("head/")}
         model, optimizer = self._prepared(head, [(pair[0].numpy(), pair[1].numpy()) for pair in content["scaling"]])

@@ -9,7 +9,7 @@ from training.trainers.backbone import Backbone
 from training.trainers.detection import Scaling, scaled
 from training.trainers.detectors import graph
 from training.trainers.detectors.network import BLOCKS, BOX_WEIGHT, WIDTH, Weights
-from training.trainers.finetune.network import Network
+from training.trainers.finetune.network import FeatureNetwork
 
 _TINY: Final = 1e-6
 
@@ -53,10 +53,12 @@ def loss(torch: Any, output: Any, target: Mapping[str, Any], importance: Any) ->
     return scores + BOX_WEIGHT * (weight[..., None] * boxes).sum() / weight.sum().clamp(min=1)
 
 
-class Model:
+class DetectorNetwork:
     """A network with the head of a detector. `parameters` has everything that is trained, by name."""
 
-    def __init__(self, torch: Any, backbone: Backbone, network: Network, weights: Weights, scaling: Scaling) -> None:
+    def __init__(
+        self, torch: Any, backbone: Backbone, network: FeatureNetwork, weights: Weights, scaling: Scaling
+    ) -> None:
         self._torch, self.network = torch, network
         self._maps = [name for name, _ in graph.maps_of(backbone)]
         self._scaling = scaling

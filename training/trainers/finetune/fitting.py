@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from training.jobs.events import Metric, Progress, report
 from training.trainers import head as heads
-from training.trainers.finetune.network import Network
+from training.trainers.finetune.network import FeatureNetwork
 
 BATCH: Final = 32  # pictures of a step; fewer if a set is small
 SMALL: Final = 8  # pictures of a step, at least
@@ -42,10 +42,10 @@ class Pictures:
     exclusive: bool
 
 
-class Model:
+class ClassifierNetwork:
     """A network with a head. `parameters` has everything that is trained, by name."""
 
-    def __init__(self, torch: Any, network: Network, rows: Any, fitted: heads.Fitted) -> None:
+    def __init__(self, torch: Any, network: FeatureNetwork, rows: Any, fitted: heads.Fitted) -> None:
         center, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread <= 1e-6] = 1.0
         self.network = network
@@ -118,7 +118,7 @@ class Rules:
 class Fit:
     """Trains a model in place. `history` has the figures of each epoch, the first of them before any training."""
 
-    def __init__(self, torch: Any, arrays: Any, model: Model, pictures: Pictures, rules: Rules) -> None:
+    def __init__(self, torch: Any, arrays: Any, model: ClassifierNetwork, pictures: Pictures, rules: Rules) -> None:
         self._torch, self._arrays, self._model, self._pictures, self._rules = torch, arrays, model, pictures, rules
         self._weights = heads.balanced(arrays, pictures.targets, exclusive=pictures.exclusive)
         self._optimizer = torch.optim.AdamW(

@@ -44,7 +44,7 @@ OPERATORS: Final[Mapping[str, Operator]] = {
 }
 
 
-class Network:
+class FeatureNetwork:
     """Rows of features of pictures. `trained` has the tensors that can change, by the names of their initializers.
 
     `layers` is how many of the last convolutions can change. ValueError if the backbone has another operator than the

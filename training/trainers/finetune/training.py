@@ -27,9 +27,9 @@ from training.trainers.choice import choose
 from training.trainers.classification import MULTI, SINGLE, check_counts, compare, targets_of, write_model, write_report
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import opened, sized
-from training.trainers.finetune.fitting import Fit, Model, Pictures, Rules, key_of
+from training.trainers.finetune.fitting import ClassifierNetwork, Fit, Pictures, Rules, key_of
 from training.trainers.finetune.libraries import chosen_device, loaded, options
-from training.trainers.finetune.network import Network
+from training.trainers.finetune.network import FeatureNetwork
 from training.trainers.program import distinct, say
 from training.trainers.report import Accuracies, figures, remarks
 
@@ -66,7 +66,7 @@ class _Training:
         digest = hashlib.sha256(content).hexdigest()
         try:
             backbone = backbones.read(content)
-            network = Network(torch, arrays, backbone, settings.layers, self._device)
+            network = FeatureNetwork(torch, arrays, backbone, settings.layers, self._device)
         except ValueError as error:
             raise ValueError(f"the backbone {settings.backbone.name} cannot be used: {error}") from error
         say(f"fine-tuning with PyTorch {torch.__version__} on {self._device}")
@@ -98,7 +98,7 @@ class _Training:
     def _train(
         self,
         backbone: Backbone,
-        network: Network,
+        network: FeatureNetwork,
         digest: str,
         examples: list[Example],
         stored: tuple[Any, Any],
@@ -154,7 +154,7 @@ class _Training:
         write_report(settings, self._labels, examples, part, problems, more)
         say("the model is complete")
 
-    def _first(self, network: Network, pictures: Pictures, part: Any) -> tuple[Model, float]:
+    def _first(self, network: FeatureNetwork, pictures: Pictures, part: Any) -> tuple[ClassifierNetwork, float]:
         """Return the model before fine-tuning, and the regularization of its head."""
         torch, arrays, chosen = self._torch, self._arrays, list(pictures.training)
         groups: list[list[Any]] = []
@@ -166,7 +166,7 @@ class _Training:
         sizes = [each.shape[1] for each in groups[0]]
         data = heads.Examples(rows, pictures.targets[chosen], sizes, self._exclusive)
         strength = choose(arrays, data, part[chosen]).candidate.strength
-        return Model(torch, network, rows, heads.fit(arrays, data, strength)), strength
+        return ClassifierNetwork(torch, network, rows, heads.fit(arrays, data, strength)), strength
 
     def _figures(self, fit: Fit, examples: Sequence[Example], chosen: Sequence[int]) -> dict[str, Any]:
         rows = fit.probabilities(chosen).tolist()
@@ -188,7 +188,7 @@ class _Training:
             say(f"WARNING: {line}")
         return lines
 
-    def _written(self, backbone: Backbone, model: Model, network: Network) -> Path:
+    def _written(self, backbone: Backbone, model: ClassifierNetwork, network: FeatureNetwork) -> Path:
         head, floats = model.fitted(), self._arrays.float32
         layer = Head(
             head.weights.astype(floats).tobytes(),

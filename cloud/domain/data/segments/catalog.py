@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from cloud.domain.data.segments.columns import KEYS, WHOLE, Kind
+from cloud.domain.data.segments.columns import KEYS, WHOLE, FieldKind
 from cloud.domain.data.segments.parquet import Summary
 from cloud.store.sql import Sql
 
-TYPES: Final = {Kind.BOOL: "boolean", Kind.NUMBER: "float64", Kind.TEXT: "varchar"}
+TYPES: Final = {FieldKind.BOOL: "boolean", FieldKind.NUMBER: "float64", FieldKind.TEXT: "varchar"}
 MAX_COLUMNS: Final = 2000  # of a table; further fields of an organization have no column
 MAX_BOUND: Final = 200  # characters
 FIRST: Final = (
@@ -30,7 +30,7 @@ FIRST: Final = (
 """Statements of an empty catalog."""
 
 
-def column_ids(sql: Sql, owner: str, kinds: Mapping[str, Kind], now: datetime) -> list[int | None]:
+def column_ids(sql: Sql, owner: str, kinds: Mapping[str, FieldKind], now: datetime) -> list[int | None]:
     """Return the numbers of KEYS, WHOLE and fields in the table of an organization; add the table and new columns.
 
     A field that is already a column of another kind has a second column, `<path> (number)`. A field that would be a

@@ -29,7 +29,7 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 Leaf = bool | float | str
 
 
-class Kind(IntEnum):
+class FieldKind(IntEnum):
     """Type of a field."""
 
     BOOL = 1
@@ -38,7 +38,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SegmentRow:
     """A reading with its KEYS and its text, as in the table `readings`."""
 
     source: int
@@ -57,14 +57,14 @@ class Columns:
     """
 
     keys: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in KEYS})
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, FieldKind] = field(default_factory=dict)
     fields: dict[str, list[Leaf | None]] = field(default_factory=dict)
     whole: list[str | None] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.whole)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SegmentRow]:
         """Yield the readings, each exactly as it was."""
         every_key = zip(*(self.keys[name] for name in KEYS), strict=True)
         for place, (text, keys) in enumerate(zip(self.whole, every_key, strict=True)):
@@ -72,10 +72,10 @@ class Columns:
                 leaves = {path: values[place] for path, values in self.fields.items() if values[place] is not None}
                 text = _text(leaves)
             source, requested, received, synced, number = keys
-            yield Row(source, requested, received, synced, number, text)
+            yield SegmentRow(source, requested, received, synced, number, text)
 
 
-def columns_of(rows: Sequence[Row], allowed: Collection[str] | None = None) -> Columns:
+def columns_of(rows: Sequence[SegmentRow], allowed: Collection[str] | None = None) -> Columns:
     """Return readings as columns: with the most frequent fields, of the most frequent kind of each.
 
     With `allowed`, only these fields become columns.
@@ -92,10 +92,10 @@ def columns_of(rows: Sequence[Row], allowed: Collection[str] | None = None) -> C
     return columns
 
 
-def _kinds(every: Sequence[Mapping[str, Leaf]], allowed: Collection[str] | None) -> dict[str, Kind]:
+def _kinds(every: Sequence[Mapping[str, Leaf]], allowed: Collection[str] | None) -> dict[str, FieldKind]:
     """Return the fields of a segment, sorted. Their names differ in more than case, which databases do not heed."""
     counts = Counter((path, _kind(value)) for leaves in every for path, value in leaves.items())
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, FieldKind] = {}
     taken = {*KEYS, WHOLE}
     for (path, kind), _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if path and path.casefold() not in taken and len(kinds) < MAX_FIELDS and (allowed is None or path in allowed):
@@ -133,7 +133,7 @@ def _text(leaves: Mapping[str, Leaf | None]) -> str:
     return _encode(whole).decode()
 
 
-def _kind(value: Leaf) -> Kind:
+def _kind(value: Leaf) -> FieldKind:
     if isinstance(value, bool):
-        return Kind.BOOL
-    return Kind.TEXT if isinstance(value, str) else Kind.NUMBER
+        return FieldKind.BOOL
+    return FieldKind.TEXT if isinstance(value, str) else FieldKind.NUMBER

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from cloud.blobs import Blob, name_of
 from cloud.domain.data.segments import catalog
-from cloud.domain.data.segments.columns import Row
+from cloud.domain.data.segments.columns import SegmentRow
 from cloud.domain.data.segments.parquet import Position, Summary
 from cloud.domain.data.sources import chunks
 from cloud.store import trash
@@ -39,7 +39,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SegmentFacts:
     """What the table `segments` says about the readings of a segment."""
 
     source: int
@@ -55,14 +55,14 @@ class Facts:
 class NewSegment:
     """A segment that is to be added. `ids` are the numbers of its columns in the catalog."""
 
-    facts: Facts
+    facts: SegmentFacts
     content: bytes
     ids: Sequence[int]
     summaries: Sequence[Summary]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class SegmentTotals:
     """How much is in segments."""
 
     segments: int
@@ -90,11 +90,11 @@ def segment_of(row: Mapping[str, Any]) -> Segment:
     )
 
 
-def facts_of(rows: Sequence[Row]) -> Facts:
+def facts_of(rows: Sequence[SegmentRow]) -> SegmentFacts:
     """Return what is to be said about readings of one source."""
     rows = sorted(rows, key=lambda row: (row.requested, row.number))
     first, last = rows[0], rows[-1]
-    return Facts(
+    return SegmentFacts(
         first.source,
         len(rows),
         sum(len(row.text) for row in rows),
@@ -204,14 +204,14 @@ def samples_of(sql: Sql, numbers: Iterable[int]) -> list[tuple[int, int, str]]:
     ]
 
 
-def figures(sql: Sql) -> Stored:
+def figures(sql: Sql) -> SegmentTotals:
     """Return how much is in segments, of all organizations."""
     row = sql.row(
         "SELECT (SELECT COUNT(*) FROM segments) AS segments, COALESCE(SUM(record_count), 0) AS readings, "
         "COALESCE(SUM(file_size_bytes), 0) AS size FROM ducklake_table_stats"
     )
     assert row is not None
-    return Stored(int(row["segments"]), int(row["readings"]), int(row["size"]))
+    return SegmentTotals(int(row["segments"]), int(row["readings"]), int(row["size"]))
 
 
 def expect(sql: Sql, key: str, now: datetime) -> None:
@@ -236,7 +236,7 @@ def sample(sql: Sql, count: int) -> list[str]:
     return [row["blob"] for row in rows + sql.rows("SELECT blob FROM segments ORDER BY number DESC LIMIT ?", count)]
 
 
-def _samples(rows: Sequence[Row]) -> list[tuple[int, int, str]]:
+def _samples(rows: Sequence[SegmentRow]) -> list[tuple[int, int, str]]:
     """Return the first readings of equal parts of a segment."""
     start, span = rows[0].requested, rows[-1].requested - rows[0].requested + 1
     chosen: dict[int, tuple[int, int, str]] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cloud.domain.data.segments.columns import KEYS, WHOLE, Columns, Kind, Row
+from cloud.domain.data.segments.columns import KEYS, WHOLE, Columns, FieldKind, SegmentRow
 from schema import ErrorKind, MachineError
 
 GROUP: Final = 5000  # rows of a row group, which are read together
@@ -37,7 +37,7 @@ def written(columns: Columns, ids: Sequence[int]) -> tuple[bytes, list[Summary]]
     pyarrow.
     """
     arrow, parquet = _libraries()
-    kinds = {Kind.BOOL: arrow.bool_(), Kind.NUMBER: arrow.float64(), Kind.TEXT: arrow.string()}
+    kinds = {FieldKind.BOOL: arrow.bool_(), FieldKind.NUMBER: arrow.float64(), FieldKind.TEXT: arrow.string()}
     types = [*[arrow.int64()] * len(KEYS), arrow.string(), *(kinds[kind] for kind in columns.kinds.values())]
     names = [*KEYS, WHOLE, *columns.kinds]
     values = [*columns.keys.values(), columns.whole, *columns.fields.values()]
@@ -67,13 +67,13 @@ def read(content: bytes) -> Columns:
 
 def between(
     content: bytes, low: Position | None, high: Position | None, most: int | None = None, *, newest: bool = False
-) -> list[Row]:
+) -> list[SegmentRow]:
     """Return the readings of a segment of one source after `low` and before `high`, in order of their positions.
 
     With `most`, the first ones, or with `newest` the last ones. Only row groups that have some are read.
     """
     file = _opened(content)
-    rows: list[Row] = []
+    rows: list[SegmentRow] = []
     for group, _, start, end in _parts(file, low, high, most, newest=newest):
         table = file.read_row_group(group, use_threads=False)
         part = list(_columns(table.slice(start, end - start)).rows())
@@ -88,7 +88,7 @@ class Places:
         self.positions = positions
         self._file, self._group, self._start = file, group, start
 
-    def rows(self, first: int, last: int) -> list[Row]:
+    def rows(self, first: int, last: int) -> list[SegmentRow]:
         """Return the readings at `positions[first]` to `positions[last]`."""
         table = self._file.read_row_group(self._group, use_threads=False)
         return list(_columns(table.slice(self._start + first, last + 1 - first)).rows())
@@ -108,10 +108,10 @@ def counted(content: bytes, low: Position | None, high: Position | None) -> int:
     return sum(end - start for _, _, start, end in _parts(_opened(content), low, high, None))
 
 
-def firsts(content: bytes, low: Position | None, high: Position | None, origin: int, step: int) -> list[Row]:
+def firsts(content: bytes, low: Position | None, high: Position | None, origin: int, step: int) -> list[SegmentRow]:
     """Return the first reading of each step of time, counted from `origin`, of those after `low` and before `high`."""
     file = _opened(content)
-    chosen: dict[int, Row] = {}
+    chosen: dict[int, SegmentRow] = {}
     for group in _groups(file, low, high):
         positions = _Positions(file, group)
         start, end = _bounds(positions, low, high)
@@ -188,7 +188,7 @@ def _bounds(positions: _Positions, low: Position | None, high: Position | None) 
 
 def _columns(table: Any) -> Columns:
     arrow, _ = _libraries()
-    kinds = {arrow.bool_(): Kind.BOOL, arrow.float64(): Kind.NUMBER, arrow.string(): Kind.TEXT}
+    kinds = {arrow.bool_(): FieldKind.BOOL, arrow.float64(): FieldKind.NUMBER, arrow.string(): FieldKind.TEXT}
     columns = Columns({name: table.column(name).to_pylist() for name in KEYS})
     columns.whole = table.column(len(KEYS)).to_pylist()
     for place in range(len(KEYS) + 1, table.num_columns):

@@ -156,7 +156,7 @@ async def _source(
     files = readings.files
     inside = [segment for segment in part.segments if within.holds(segment)]
     partly = [segment for segment in part.segments if not within.holds(segment)]
-    rows: list[columns.Row] = []
+    rows: list[columns.SegmentRow] = []
     count = sum(segment.count for segment in inside) + len(part.rows.readings)
     sampled = part.rows.sampled or count > most
     for segment in () if sampled else partly:
@@ -177,12 +177,14 @@ async def _source(
     return sample
 
 
-def _complete(part: _Part, chosen: ReadingRecord, rows: Sequence[columns.Row]) -> SourceReadings:
+def _complete(part: _Part, chosen: ReadingRecord, rows: Sequence[columns.SegmentRow]) -> SourceReadings:
     readings = [*_texts(rows), *((moment, 0, text) for moment, text in part.rows.readings)]
     return SourceReadings(chosen.source, chosen.tags, False, _ordered(readings))
 
 
-def _sampled(part: _Part, chosen: ReadingRecord, rows: Sequence[columns.Row], origin: int, step: int) -> SourceReadings:
+def _sampled(
+    part: _Part, chosen: ReadingRecord, rows: Sequence[columns.SegmentRow], origin: int, step: int
+) -> SourceReadings:
     """Return the first reading of each step of time, from `origin` on."""
     readings = [*_texts(rows), *(part.samples or ()), *((moment, _LAST, text) for moment, text in part.rows.readings)]
     first: dict[int, tuple[int, int, str]] = {}
@@ -191,7 +193,7 @@ def _sampled(part: _Part, chosen: ReadingRecord, rows: Sequence[columns.Row], or
     return SourceReadings(chosen.source, chosen.tags, True, _ordered(first.values()))
 
 
-def _texts(rows: Iterable[columns.Row]) -> Iterator[tuple[int, int, str]]:
+def _texts(rows: Iterable[columns.SegmentRow]) -> Iterator[tuple[int, int, str]]:
     return ((row.requested, row.number, row.text) for row in rows)
 
 

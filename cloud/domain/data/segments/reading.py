@@ -18,12 +18,12 @@ from cloud.domain.data.files import Total
 from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import ReadingRecord
-from cloud.domain.data.segments.columns import Row
+from cloud.domain.data.segments.columns import SegmentRow
 from cloud.domain.data.segments.contents import Contents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
 from cloud.domain.data.segments.parquet import Places, Position, between, counted, places
 from cloud.domain.data.segments.sealing import Transactions, missing_file
-from cloud.domain.data.sources import Source, by_numbers, chunks, tags_of
+from cloud.domain.data.sources import DataSource, by_numbers, chunks, tags_of
 from cloud.store.sql import Sql, Value
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -60,10 +60,10 @@ class Files:
 
     async def rows(
         self, segment: Segment, within: Range, most: int | None = None, *, newest: bool = False, of: str = "a source"
-    ) -> list[Row]:
+    ) -> list[SegmentRow]:
         """Return readings of a segment in a range, see `between`; UNAVAILABLE if its file cannot be read."""
         content = await self.content(segment, of)
-        rows: list[Row] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
+        rows: list[SegmentRow] = await self.run(partial(between, content, within.low, within.high, most, newest=newest))
         return rows
 
     async def places(
@@ -103,7 +103,7 @@ class _Listed:
     always: Sequence[Segment]
     ordered: Sequence[Segment]
     within: Range
-    sources: dict[int, Source]
+    sources: dict[int, DataSource]
     tags: dict[int, list[str]]
 
     def name(self, segment: Segment) -> str:
@@ -163,7 +163,7 @@ class Readings:
         for _, entry in merged:
             if isinstance(entry, tuple):
                 chosen.setdefault(entry[0], []).append(entry[1])
-        rows: dict[Position, Row] = {}
+        rows: dict[Position, SegmentRow] = {}
         for some in chunks(list(chosen.items()), TOGETHER):
             for row in await self.files.run(partial(_rows, some)):
                 rows[row.requested, row.number] = row
@@ -207,7 +207,7 @@ def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | No
     return [segment_of(row) for row in rows]
 
 
-def _rows(chosen: Sequence[tuple[Places, Sequence[int]]]) -> list[Row]:
+def _rows(chosen: Sequence[tuple[Places, Sequence[int]]]) -> list[SegmentRow]:
     return [row for places, own in chosen for row in places.rows(min(own), max(own))]
 
 
@@ -304,7 +304,7 @@ def _totals(sql: Sql, matching: Conditions, within: Range) -> tuple[Total, list[
     return Total(int(row["count"]), int(row["size"])), partly
 
 
-def _record(row: Row, listed: _Listed) -> ReadingRecord:
+def _record(row: SegmentRow, listed: _Listed) -> ReadingRecord:
     return ReadingRecord(
         number=row.number,
         source_number=row.source,

@@ -16,8 +16,8 @@ from typing import Final, Protocol, TypeVar
 from cloud.blobs import Blobs, discard, new_key
 from cloud.domain.data.segments import listed
 from cloud.domain.data.segments.catalog import column_ids
-from cloud.domain.data.segments.columns import KEYS, Columns, Row, columns_of
-from cloud.domain.data.segments.listed import Facts, NewSegment, facts_of
+from cloud.domain.data.segments.columns import KEYS, Columns, SegmentRow, columns_of
+from cloud.domain.data.segments.listed import NewSegment, SegmentFacts, facts_of
 from cloud.domain.data.segments.parquet import written
 from cloud.domain.data.sources import chunks
 from cloud.store.sql import Sql
@@ -79,7 +79,7 @@ async def keep(
     blobs: Blobs,
     run: RunBlocking,
     owner: str,
-    rows: Sequence[Row],
+    rows: Sequence[SegmentRow],
     clock: Clock,
     replaced: Callable[[Sql], None],
 ) -> None:
@@ -97,7 +97,7 @@ async def keep_columns(
     run: RunBlocking,
     owner: str,
     columns: Columns,
-    facts: Facts,
+    facts: SegmentFacts,
     clock: Clock,
     replaced: Callable[[Sql], None],
 ) -> None:
@@ -180,7 +180,7 @@ def _waiting(sql: Sql, source: int, before: datetime) -> int:
     return int(row["count"]) if row is not None else 0
 
 
-def _rows(sql: Sql, source: int, before: datetime) -> list[Row]:
+def _rows(sql: Sql, source: int, before: datetime) -> list[SegmentRow]:
     """Return the readings of the next segment of a source: those that arrived first, within all limits.
 
     None if they are too few.
@@ -201,7 +201,7 @@ def _rows(sql: Sql, source: int, before: datetime) -> list[Row]:
             break
         numbers.append(row["number"])
     return [
-        Row(source, row["requested"], row["received"], row["synced"], row["number"], row["data"])
+        SegmentRow(source, row["requested"], row["received"], row["synced"], row["number"], row["data"])
         for chunk in chunks(numbers)
         for row in sql.rows(
             f"SELECT number, requested, received, synced, data FROM readings WHERE number IN ({_marks(chunk)})", *chunk

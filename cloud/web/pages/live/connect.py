@@ -14,7 +14,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.values.names import MAX_NAME
 from cloud.web.common.site import author_of, render, status_of
 from cloud.web.views.agent_view import agent_view
-from cloud.web.views.connect import ID, KEY, Target, first_sensor, snippets
+from cloud.web.views.connect import ID, KEY, ConnectTarget, first_sensor, snippets
 from cloud.web.views.machine_view import view
 from cloud.web.views.setup import address_of
 from schema import MachineError
@@ -55,7 +55,7 @@ class ConnectPages:
         author, now = author_of(request), self._cloud.clock()
         seen = await FleetService(self._cloud, author).machine(request.path_params["id"])
         shown = view(seen.machine, seen.part, seen.snapshot, agent_view(None, [], now, [], []), now)
-        target = Target(
+        target = ConnectTarget(
             machine=seen.machine.name,
             part=seen.part,
             cloud=address_of(request),

@@ -14,7 +14,7 @@ from engine import ResourceHost
 from hal import Hardware
 from rpc.api import FitError
 from runtime.parts.data.files.encode import Encode, Times, encoder
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.store import Store
 from runtime.parts.data.files.writer import Writer
 from runtime.parts.data.methods import Method
@@ -34,7 +34,7 @@ class Capture:
     """The task of one collector."""
 
     key: str  # its name in status and logs
-    source: Source
+    source: CaptureSource
     method: Method
     arguments: Mapping[str, Any]
     frequency: float  # Hz

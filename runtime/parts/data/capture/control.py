@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from runtime.parts.data.capture.settings import ConfiguredCapture
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.methods import find
 from schema import ConfigError, ErrorKind, MachineError, ResourceName
 from schema.decoding import did_you_mean
@@ -113,6 +113,6 @@ def _new(override: Override, by_name: Mapping[str, ResourceName]) -> ConfiguredC
         f"{name} {override.method}",
         str(name),
         PATH,
-        source=Source(str(name.api), name.name, override.method, binary=method.binary),
+        source=CaptureSource(str(name.api), name.name, override.method, binary=method.binary),
         method=method,
     )

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.planning import name_here
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.methods import Method, find
 from schema import ConfigError, ResourceName, decode_attributes
 from schema.decoding import join
@@ -59,7 +59,7 @@ class ConfiguredCapture:
     key: str  # rdk:component:sensor/t Readings
     resource: str  # full name on this machine
     path: str
-    source: Source | None = None  # without tags
+    source: CaptureSource | None = None  # without tags
     method: Method | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     frequency: float = 0.0
@@ -160,7 +160,7 @@ def _capture_of(
         key,
         str(local_name),
         path,
-        source=Source(
+        source=CaptureSource(
             str(remote_name.api), remote_name.short, setting.method, setting.additional_params, binary=method.binary
         ),
         method=method,

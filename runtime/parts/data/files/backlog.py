@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from runtime.parts.data.files.encode import Record
+from runtime.parts.data.files.encode import CaptureRecord
 
 LARGEST: Final = 8 * 1024 * 1024  # maximum waiting bytes, or one reading if that is larger
 
@@ -16,14 +16,14 @@ class Backlog:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._records: list[Record] = []
+        self._records: list[CaptureRecord] = []
         self._size = 0
         self._space = trio.Event()
         self._wake = trio.Event()
         self._pressing = trio.Event()
         self.closed = False
 
-    async def put(self, record: Record) -> None:
+    async def put(self, record: CaptureRecord) -> None:
         """Add a record, after waiting for room. If this is cancelled, the record is not in the queue."""
         while self._records and (len(self._records) >= self._limit or self._size + len(record.data) > LARGEST):
             await self._space.wait()
@@ -42,7 +42,7 @@ class Backlog:
         """Return when the queue is half full, or when `nudge` or `close` was called since the last `take`."""
         await self._pressing.wait()
 
-    def take(self) -> list[Record]:
+    def take(self) -> list[CaptureRecord]:
         """Remove and return all records, oldest first."""
         records, self._records, self._size = self._records, [], 0
         self._space.set()

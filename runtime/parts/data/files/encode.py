@@ -50,7 +50,7 @@ _PCM: Final[Mapping[str, tuple[int, int]]] = {"pcm16": (1, 16), "pcm32": (1, 32)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CaptureRecord:
     """One reading in the form of a file. Tabular readings have no media type."""
 
     data: bytes  # the message, preceded by its length
@@ -66,7 +66,7 @@ class Times:
     received: int
 
 
-Encode = Callable[[Any, Times], Iterator[Record]]
+Encode = Callable[[Any, Times], Iterator[CaptureRecord]]
 """Yields the readings in one result, none if there is nothing to store.
 
 Raises FitError or MachineError if the driver's result does not fit its API.
@@ -99,11 +99,11 @@ def _stamped(data: Any, times: Times) -> Any:
     return message
 
 
-def _record(message: Any, mime_type: str = "", note: str = "") -> Record:
-    return Record(framed(message.SerializeToString()), mime_type, note)
+def _record(message: Any, mime_type: str = "", note: str = "") -> CaptureRecord:
+    return CaptureRecord(framed(message.SerializeToString()), mime_type, note)
 
 
-def _tabular(message: Any) -> Record:
+def _tabular(message: Any) -> CaptureRecord:
     """Return the record of a tabular reading. INVALID if it could be written, but not read again."""
     content = message.SerializeToString()
     try:
@@ -114,13 +114,13 @@ def _tabular(message: Any) -> Record:
             kind=ErrorKind.INVALID,
             remedy=f"return at most {MAX_DEPTH} levels of objects and lists",
         ) from None
-    return Record(framed(content))
+    return CaptureRecord(framed(content))
 
 
 def _keyed(key: str, data: Any) -> Encode:
     """Return an encoder that puts a free-form mapping under one key."""
 
-    def encode(result: Mapping[str, Any], times: Times) -> Iterator[Record]:
+    def encode(result: Mapping[str, Any], times: Times) -> Iterator[CaptureRecord]:
         message = _stamped(data, times)
         part = message.struct.fields[key].struct_value
         part.SetInParent()
@@ -142,7 +142,7 @@ class _Tabular:
         whole = method.is_whole(signature_of(getattr(base, python)).result)
         self._fill = message_fill(method.reply) if whole else field_filler(method.reply.fields[0])
 
-    def __call__(self, result: Any, times: Times) -> Iterator[Record]:
+    def __call__(self, result: Any, times: Times) -> Iterator[CaptureRecord]:
         reply = self._reply()
         self._fill(reply, result)
         message = _stamped(self._data, times)
@@ -197,7 +197,7 @@ def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]], *, name
     The published service adds this label for GetImages, and not for ReadImage.
     """
 
-    def encode(result: Any, times: Times) -> Iterator[Record]:
+    def encode(result: Any, times: Times) -> Iterator[CaptureRecord]:
         for image in choose(result.images):
             message = _stamped(data, times)
             message.binary = bytes(image.image)
@@ -236,7 +236,7 @@ def _mend(message: Any) -> str:
 
 
 def _point_cloud(data: Any) -> Encode:
-    def encode(result: Any, times: Times) -> Iterator[Record]:
+    def encode(result: Any, times: Times) -> Iterator[CaptureRecord]:
         message = _stamped(data, times)
         message.binary = bytes(result.point_cloud)
         yield _record(message, result.mime_type or "pointcloud/pcd")
@@ -250,7 +250,7 @@ def _vision(data: Any, between: Sequence[float] | None) -> Encode:
     With the two bounds `between`, results without an uncertain one give no reading.
     """
 
-    def encode(result: Any, times: Times) -> Iterator[Record]:
+    def encode(result: Any, times: Times) -> Iterator[CaptureRecord]:
         if result.image is None or not result.image.image:
             raise MachineError("the vision service returned no image", kind=ErrorKind.PRECONDITION)
         if between is not None and not _is_uncertain(result, between[0], between[1]):
@@ -286,7 +286,7 @@ def _is_uncertain(result: Any, low: float, high: float) -> bool:
 def _audio(data: Any) -> Encode:
     """Return an encoder that joins the chunks of a recording. Raw samples get a WAVE header."""
 
-    def encode(chunks: Any, times: Times) -> Iterator[Record]:
+    def encode(chunks: Any, times: Times) -> Iterator[CaptureRecord]:
         sound = b"".join(chunk.audio.audio_data for chunk in chunks)
         if not sound:
             return

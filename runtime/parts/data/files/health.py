@@ -39,7 +39,7 @@ def unusable(folder: Path, error: OSError) -> MachineError:
     )
 
 
-class Health:
+class DiskHealth:
     """The state of the disk. Changes are logged and passed to `report`, with the reason or an empty string.
 
     Implements `writer.DiskReports`.

@@ -12,7 +12,7 @@ from runtime.parts.data.files.frames import framed
 
 
 @dataclass(frozen=True)
-class Source:
+class CaptureSource:
     """The source of readings: the resource (as in capture files), the method, its parameters and tags."""
 
     component_type: str  # rdk:component:sensor

@@ -16,8 +16,8 @@ import trio
 from runtime.parts.data.counters import Counters
 from runtime.parts.data.files.disk import Disk
 from runtime.parts.data.files.files import Clock, probe
-from runtime.parts.data.files.health import Health, unusable
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.health import DiskHealth, unusable
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.names import folder_of
 from runtime.parts.data.files.recover import Recovered, recover
 from runtime.parts.data.files.retention import Deleted, Limits, disk_of, make_room
@@ -45,7 +45,7 @@ class Store:
         self.log = log
         self.tags = tags
         self.clock = clock
-        self.health = Health(folder, log, self._disk_changed)
+        self.health = DiskHealth(folder, log, self._disk_changed)
         self.recovered = Recovered()
         self._prepared = True  # files abandoned by a killed process or after a disk failure are recovered
         self.deleted_files = 0
@@ -99,7 +99,7 @@ class Store:
             self.health.accepted(self)
 
     @contextmanager
-    def writing(self, key: str, source: Source, queue: int) -> Iterator[Writer]:
+    def writing(self, key: str, source: CaptureSource, queue: int) -> Iterator[Writer]:
         """Provide a writer for one method, with counters under `key`. The caller runs and closes it."""
         counters = self._counters.setdefault(key, Counters())
         folder = self.folder / folder_of(source.component_type, source.component_name, source.method)

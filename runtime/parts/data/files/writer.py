@@ -22,7 +22,7 @@ import trio
 from runtime.parts.data.counters import Counters
 from runtime.parts.data.files.backlog import Backlog
 from runtime.parts.data.files.disk import Disk
-from runtime.parts.data.files.encode import Record
+from runtime.parts.data.files.encode import CaptureRecord
 from runtime.parts.data.files.files import CaptureFile, Clock, make_folder, prove
 
 WRITE_INTERVAL: Final = 0.05  # minimum seconds between writes, so that fast methods are written in batches
@@ -67,7 +67,7 @@ class Files:
         self._uncommitted = 0
         self._doubtful = False  # the disk has failed: data that the kernel accepts may never reach it
 
-    def write(self, records: list[Record]) -> None:
+    def write(self, records: list[CaptureRecord]) -> None:
         """Write the records, and remove written ones from the list. After an OSError, the rest is in the list.
 
         After a failure of the disk, all files are closed, because their content is uncertain and a disk that became
@@ -80,7 +80,7 @@ class Files:
                 self.abandon()
             raise
 
-    def _write_all(self, records: list[Record]) -> None:
+    def _write_all(self, records: list[CaptureRecord]) -> None:
         layout = self._layout
         if self._doubtful:
             make_folder(layout.folder)
@@ -214,7 +214,7 @@ class Writer:
             self._reports.accepted(self)
             self.done.set()
 
-    async def _write(self, records: list[Record]) -> None:
+    async def _write(self, records: list[CaptureRecord]) -> None:
         while not await self._try(partial(self._files.write, records)):
             if self.backlog.closed:
                 self.counters.lost += len(records)

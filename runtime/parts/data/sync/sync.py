@@ -50,7 +50,7 @@ _NEEDS_ACTION: Final = _CLOUD_FAILURES - {ErrorKind.UNAVAILABLE, ErrorKind.TIMEO
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SyncSettings:
     """Upload settings from the data manager's attributes."""
 
     interval: float  # seconds
@@ -78,7 +78,7 @@ class Syncer:
         store: Store,
         disk: Disk,
         uploader: Uploader,
-        settings: Settings,
+        settings: SyncSettings,
         *,
         may_upload: Callable[[], bool] = lambda: True,
         report: Callable[[str], None] = lambda reason: None,

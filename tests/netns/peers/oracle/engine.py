@@ -20,10 +20,10 @@ from rpc.peers.port import (
     HIGH_WATER,
     MAX_SOUNDS,
     MAX_TRACKS,
-    Candidate,
-    Channel,
     Description,
+    IceCandidate,
     PathReport,
+    PeerChannel,
     PeerOptions,
     PeerState,
     Sound,
@@ -107,7 +107,7 @@ class AiortcPeer(ConnectionBase):
         self._videos = Senders[VideoFrame](lambda: AiortcSender(loop, self._native, VideoSource), MAX_TRACKS, "videos")
         self._sounds = Senders[Sound](lambda: AiortcSender(loop, self._native, SoundSource), MAX_SOUNDS, "sounds")
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
         self._check_open()
         with self._loop.entered():
@@ -161,7 +161,7 @@ class AiortcPeer(ConnectionBase):
             if transceiver not in own:
                 transceiver.direction = "inactive"
 
-    async def add_candidate(self, candidate: Candidate) -> None:
+    async def add_candidate(self, candidate: IceCandidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""
         self._check_open()
         checked = self._intake.candidate(candidate)
@@ -244,7 +244,7 @@ class AiortcPeer(ConnectionBase):
             self._check_open()
             raise unusable(subject, f"aiortc refuses it ({type(error).__name__})") from None
 
-    async def _add_candidate(self, candidate: Candidate) -> None:
+    async def _add_candidate(self, candidate: IceCandidate) -> None:
         native = None
         if candidate.text:
             native = aiortc.sdp.candidate_from_sdp(candidate.text.removeprefix("candidate:"))

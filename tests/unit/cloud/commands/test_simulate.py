@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cloud.commands import signals
 from cloud.commands.signals import DAY, SECOND, SENSORS, Pause
-from cloud.commands.simulation import Fleet, Progress, simulate
+from cloud.commands.simulation import Fleet, SimulationProgress, simulate
 from cloud.domain.data.segments import listed
 from cloud.server.cli import command
 from cloud.server.memory import MemoryCloud
@@ -66,10 +66,10 @@ def test_sensors_have_different_names() -> None:
 
 
 @pytest.fixture
-async def fleet(cloud: MemoryCloud) -> tuple[MemoryCloud, Progress]:
+async def fleet(cloud: MemoryCloud) -> tuple[MemoryCloud, SimulationProgress]:
     """Add a fleet of three machines with 60 days of data to a cloud, and return it as its owner."""
     pytest.importorskip("pyarrow", reason="segments need the extra `data`")
-    reports = list[Progress]()
+    reports = list[SimulationProgress]()
     owner = await simulate(
         cloud.cloud.store, cloud.cloud.blobs, Fleet(3, 60, 2, 3600, 5, 1), "Simulated", NOW, reports.append
     )
@@ -77,7 +77,7 @@ async def fleet(cloud: MemoryCloud) -> tuple[MemoryCloud, Progress]:
     return MemoryCloud(cloud.cloud, owner), reports[-1]
 
 
-async def test_a_simulated_fleet_answers_like_any_other(fleet: tuple[MemoryCloud, Progress]) -> None:
+async def test_a_simulated_fleet_answers_like_any_other(fleet: tuple[MemoryCloud, SimulationProgress]) -> None:
     cloud, progress = fleet
     machines = [
         machine
@@ -104,7 +104,7 @@ async def test_a_simulated_fleet_answers_like_any_other(fleet: tuple[MemoryCloud
     assert all(11 < voltage < 14 for _, voltage in seen)
 
 
-async def test_log_lines_are_those_that_a_cloud_keeps(fleet: tuple[MemoryCloud, Progress]) -> None:
+async def test_log_lines_are_those_that_a_cloud_keeps(fleet: tuple[MemoryCloud, SimulationProgress]) -> None:
     cloud, progress = fleet
     rows = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT logged FROM log_entries"))
     assert len(rows) == progress.lines >= 3 * 5 * 29

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloud.documents.merge import merge
-from cloud.documents.resolve import Fragment, Kind, Resolved, prefixed, resolve, version_of
+from cloud.documents.resolve import Fragment, FragmentProblemKind, Resolved, prefixed, resolve, version_of
 
 MOTOR = {"name": "left", "api": "rdk:component:motor", "model": "fake", "attributes": {"board": "local", "rpm": 10}}
 BOARD = {"name": "local", "api": "rdk:component:board", "model": "fake"}
@@ -112,27 +112,29 @@ def test_a_prefix_changes_names_and_every_reference() -> None:
     assert (base["frame"], base["api"], base["model"]) == ({"parent": "rear-left"}, "rdk:component:base", "wheeled")
 
 
-PROBLEMS: list[tuple[dict[str, Any], Kind, str]] = [
-    ({"fragments": ["nothing"]}, Kind.NO_ACCESS, "fragments.0: there is no fragment 'nothing'"),
-    ({"fragments": [{"id": "arm", "version": "9"}]}, Kind.NO_ACCESS, "in version '9'"),
-    ({"fragments": [7]}, Kind.CHILD_ID_INVALID, "fragments.0: an entry must be an id"),
-    ({"fragments": [{"name": "arm"}]}, Kind.CHILD_ID_INVALID, "fragments.0"),
-    ({"fragments": [{"id": "arm", "prefix": 1}]}, Kind.MISTAKE, "fragments.0.prefix: 1"),
-    ({"fragments": ["arm", "arm"]}, Kind.MISTAKE, "needs a different `prefix`"),
-    ({"fragments": ["self"]}, Kind.CYCLE, "self > self"),
-    ({"fragments": ["ping"]}, Kind.CYCLE, "ping > pong > ping"),
-    ({"fragments": ["deep0"]}, Kind.NESTING, "more than 5"),
-    ({"fragments": ["speedy"]}, Kind.MISTAKE, "'pin' has neither"),
-    ({"fragments": [{"id": "arm", "variables": {"speed": 1}}]}, Kind.MISTAKE, "variables.speed: the fragment has"),
-    ({"fragment_mods": [{"fragment_id": "arm", "mods": []}]}, Kind.MISTAKE, "fragment_mods.0.fragment_id"),
-    (mods("arm", {"$push": {}}), Kind.MISTAKE, "mods.0"),
-    (mods("arm", {"$set": {"components.leg.x": 1}}), Kind.MISTAKE, "there is no components.leg"),
+PROBLEMS: list[tuple[dict[str, Any], FragmentProblemKind, str]] = [
+    ({"fragments": ["nothing"]}, FragmentProblemKind.NO_ACCESS, "fragments.0: there is no fragment 'nothing'"),
+    ({"fragments": [{"id": "arm", "version": "9"}]}, FragmentProblemKind.NO_ACCESS, "in version '9'"),
+    ({"fragments": [7]}, FragmentProblemKind.CHILD_ID_INVALID, "fragments.0: an entry must be an id"),
+    ({"fragments": [{"name": "arm"}]}, FragmentProblemKind.CHILD_ID_INVALID, "fragments.0"),
+    ({"fragments": [{"id": "arm", "prefix": 1}]}, FragmentProblemKind.MISTAKE, "fragments.0.prefix: 1"),
+    ({"fragments": ["arm", "arm"]}, FragmentProblemKind.MISTAKE, "needs a different `prefix`"),
+    ({"fragments": ["self"]}, FragmentProblemKind.CYCLE, "self > self"),
+    ({"fragments": ["ping"]}, FragmentProblemKind.CYCLE, "ping > pong > ping"),
+    ({"fragments": ["deep0"]}, FragmentProblemKind.NESTING, "more than 5"),
+    ({"fragments": ["speedy"]}, FragmentProblemKind.MISTAKE, "'pin' has neither"),
+    ({"fragments": [{"id": "arm", "variables": {"speed": 1}}]},
+     FragmentProblemKind.MISTAKE, "variables.speed: the fragment has"),
+    ({"fragment_mods": [{"fragment_id": "arm", "mods": []}]},
+     FragmentProblemKind.MISTAKE, "fragment_mods.0.fragment_id"),
+    (mods("arm", {"$push": {}}), FragmentProblemKind.MISTAKE, "mods.0"),
+    (mods("arm", {"$set": {"components.leg.x": 1}}), FragmentProblemKind.MISTAKE, "there is no components.leg"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "kind", "text"), PROBLEMS, ids=[case[2][:30] for case in PROBLEMS])
 def test_fragments_that_cannot_be_merged_are_left_out_with_an_error(
-    document: dict[str, Any], kind: Kind, text: str
+    document: dict[str, Any], kind: FragmentProblemKind, text: str
 ) -> None:
     result = merged(**document, services=[{"name": "kept"}])
     assert result.document["services"] == [{"name": "kept"}]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloud.documents.merge import merge, name_of
-from cloud.documents.resolve import MAX_MODS, MAX_USES, Fragment, Kind, Resolved, resolve, uses
+from cloud.documents.resolve import MAX_MODS, MAX_USES, Fragment, FragmentProblemKind, Resolved, resolve, uses
 
 
 def merged(fragments: Mapping[str, Any], *entries: Any, **document: Any) -> Resolved:
@@ -25,7 +25,7 @@ def many(of: str, count: int = 100) -> list[dict[str, Any]]:
     return [{"id": of, "prefix": f"p{number}"} for number in range(count)]
 
 
-def problems_of(result: Resolved) -> set[tuple[Kind, str]]:
+def problems_of(result: Resolved) -> set[tuple[FragmentProblemKind, str]]:
     return {(problem.kind, problem.text) for problem in result.problems}
 
 
@@ -37,7 +37,7 @@ def test_exponentially_nested_fragments_are_abandoned_early() -> None:
     result = merged(nested, *many("f4"))  # would expand to 10,000,000,000 arms
     assert len(result.document["components"]) <= MAX_USES
     ((kind, text),) = problems_of(result)
-    assert kind is Kind.NESTING
+    assert kind is FragmentProblemKind.NESTING
     assert "more than 1000 fragments or 100000 values" in text
 
 
@@ -73,14 +73,14 @@ def test_exponentially_growing_variables_are_abandoned_early() -> None:
         use = {"id": f"f{depth - 1}", "variables": {"x": [variable] * 100}}
         nested[f"f{depth}"] = {"fragments": [use]}
     result = merged(nested, {"id": "f4", "variables": {"x": "text"}})
-    assert {kind for kind, _ in problems_of(result)} == {Kind.NESTING}
+    assert {kind for kind, _ in problems_of(result)} == {FragmentProblemKind.NESTING}
     assert merged(nested, {"id": "f1", "variables": {"x": "text"}}).document == {"log": [["text"] * 100] * 100}
 
 
 @pytest.mark.parametrize("document", [{"log": ["a" * 100_000]}, {"log": [{"a" * 100_000: 1}]}])
 def test_long_texts_count_towards_the_limit(document: dict[str, Any]) -> None:
     result = merged({"f": document}, *many("f", 200))
-    assert {kind for kind, _ in problems_of(result)} == {Kind.NESTING}
+    assert {kind for kind, _ in problems_of(result)} == {FragmentProblemKind.NESTING}
     assert len(result.document["log"]) == 100_000 // (100_000 // 32 + 4) < 200
 
 
@@ -91,7 +91,7 @@ def test_mods_and_prefixes_are_limited() -> None:
     assert [problem.text for problem in result.problems] == ["there are more than 1000 mods"]
     assert not merged({"f": ARM}, "f", fragment_mods=[{"fragment_id": "f", "mods": [mod] * MAX_MODS}]).problems
     result = merged({"f": ARM}, {"id": "f", "prefix": "p" * 101})
-    assert [(item.kind, item.path) for item in result.problems] == [(Kind.MISTAKE, "fragments.0.prefix")]
+    assert [(item.kind, item.path) for item in result.problems] == [(FragmentProblemKind.MISTAKE, "fragments.0.prefix")]
 
 
 def test_fragments_for_a_thousand_machines_are_merged() -> None:

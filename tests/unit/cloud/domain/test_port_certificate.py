@@ -14,7 +14,7 @@ import trio.testing
 
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
-from cloud.domain.certificates.issue import Pair, new_leaf, new_root
+from cloud.domain.certificates.issue import CertificatePair, new_leaf, new_root
 from cloud.domain.certificates.machine_names import LOOPBACK
 from cloud.domain.certificates.port import FromAuthority, FromFiles, port_names
 from cloud.server.memory import MemoryCloud
@@ -109,7 +109,7 @@ async def test_a_short_lived_certificate_is_renewed_repeatedly(
 # ---- files
 
 
-def write(folder: Path, pair: Pair) -> tuple[Path, Path]:
+def write(folder: Path, pair: CertificatePair) -> tuple[Path, Path]:
     """Replace each file by renaming, as certbot swaps its links."""
     results = []
     for name, text in (("cert.pem", pair.certificate), ("key.pem", pair.key)):
@@ -119,7 +119,7 @@ def write(folder: Path, pair: Pair) -> tuple[Path, Path]:
     return results[0], results[1]
 
 
-def leaf(name: str) -> Pair:
+def leaf(name: str) -> CertificatePair:
     return new_leaf(new_root("test", now()), (name, "localhost"), now())
 
 

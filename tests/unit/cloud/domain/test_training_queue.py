@@ -16,7 +16,7 @@ from cloud.store.sql import Store
 from cloud.values.author import KEY, Author
 from tests.unit.cloud.conftest import BOTH, Clock
 from training.jobs.events import Log, Status
-from training.jobs.lifecycle import Happening, State
+from training.jobs.lifecycle import Happening, JobState
 
 AUTHOR = Author(KEY, "k")
 
@@ -39,7 +39,7 @@ class Queue:
     async def take(self, worker: str = "w") -> JobRecord | None:
         return await self.store.write(lambda sql: queue.take(sql, worker, self.clock()))
 
-    async def end(self, subject: str, happening: Happening = Happening.COMPLETE, worker: str = "w") -> State:
+    async def end(self, subject: str, happening: Happening = Happening.COMPLETE, worker: str = "w") -> JobState:
         return await self.store.write(
             partial(queue.end, subject=subject, worker=worker, happening=happening, now=self.clock())
         )
@@ -97,11 +97,11 @@ async def test_a_lost_job_starts_again_and_then_fails(line: Queue) -> None:
         assert taken.attempts == attempt + 1
         line.clock.now += queue.LEASE - timedelta(seconds=1)
         await line.recover()
-        assert (await line.job(subject)).state is State.IN_PROGRESS  # its worker may still run it
+        assert (await line.job(subject)).state is JobState.IN_PROGRESS  # its worker may still run it
         line.clock.now += timedelta(seconds=2)
         await line.recover()
     job = await line.job(subject)
-    assert job.state is State.FAILED
+    assert job.state is JobState.FAILED
     assert "3 times" in job.reason
 
 
@@ -113,7 +113,7 @@ async def test_a_renewed_job_is_not_lost(line: Queue) -> None:
         await line.store.write(lambda sql: queue.renew(sql, subject, "w", line.clock()))
         await line.recover()
     assert (await line.job(subject)).attempts == 1
-    assert (await line.job(subject)).state is State.IN_PROGRESS
+    assert (await line.job(subject)).state is JobState.IN_PROGRESS
 
 
 async def test_a_worker_that_lost_a_job_changes_nothing(line: Queue) -> None:
@@ -131,7 +131,7 @@ async def test_a_worker_that_lost_a_job_changes_nothing(line: Queue) -> None:
         with pytest.raises(queue.LostError):
             await line.store.write(work)
     assert (await line.job(subject)).worker == "new"
-    assert await line.end(subject, worker="new") is State.COMPLETED
+    assert await line.end(subject, worker="new") is JobState.COMPLETED
 
 
 async def test_a_job_that_is_given_back_loses_no_attempt(line: Queue) -> None:
@@ -140,7 +140,7 @@ async def test_a_job_that_is_given_back_loses_no_attempt(line: Queue) -> None:
         await line.take()
         await line.store.write(lambda sql: queue.give_back(sql, subject, "w", line.clock()))
     assert (await line.job(subject)).attempts == 0
-    assert (await line.job(subject)).state is State.PENDING
+    assert (await line.job(subject)).state is JobState.PENDING
 
 
 async def test_a_canceling_job_whose_worker_is_lost_is_canceled(line: Queue) -> None:
@@ -149,14 +149,14 @@ async def test_a_canceling_job_whose_worker_is_lost_is_canceled(line: Queue) -> 
     await line.store.write(lambda sql: jobs.cancel(sql, subject, line.clock()))
     line.clock.now += queue.LEASE + timedelta(seconds=1)
     await line.recover()
-    assert (await line.job(subject)).state is State.CANCELED
+    assert (await line.job(subject)).state is JobState.CANCELED
 
 
 async def test_events_continue_where_a_reader_was(line: Queue) -> None:
     subject, other = await line.submit(), await line.submit()
     await line.take()
     first = await line.store.read(lambda sql: jobs.events_after(sql, subject, 0))
-    assert [entry.event for entry in first] == [Status(State.PENDING), Status(State.IN_PROGRESS)]
+    assert [entry.event for entry in first] == [Status(JobState.PENDING), Status(JobState.IN_PROGRESS)]
     for text in ("a", "b"):
         await line.store.write(lambda sql, text=text: queue.report(sql, subject, "w", [Log(text)], line.clock()))
         await line.store.write(lambda sql: jobs.append(sql, other, [Log("theirs")], line.clock()))
@@ -194,7 +194,7 @@ async def test_no_job_is_lost_or_taken_twice(line: Queue, seed: int) -> None:
             await line.store.write(partial(queue.give_back, subject=subject, worker=worker, now=line.clock()))
         elif doing == "cancel" and chance.random() < 0.1:
             target = chance.choice(submitted)
-            if (await line.job(target)).state in (State.PENDING, State.IN_PROGRESS):
+            if (await line.job(target)).state in (JobState.PENDING, JobState.IN_PROGRESS):
                 await line.store.write(partial(jobs.cancel, subject=target, now=line.clock()))
     line.clock.now += timedelta(days=1)
     await line.recover()
@@ -202,7 +202,7 @@ async def test_no_job_is_lost_or_taken_twice(line: Queue, seed: int) -> None:
         await line.end(job.id)
     for subject in submitted:
         job = await line.job(subject)
-        assert job.state in (State.COMPLETED, State.FAILED, State.CANCELED)
+        assert job.state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELED)
         events = await line.store.read(lambda sql, subject=subject: jobs.events_after(sql, subject, 0))
         ends = [entry.event for entry in events if isinstance(entry.event, Status) and entry.event.state is job.state]
         assert len(ends) == 1

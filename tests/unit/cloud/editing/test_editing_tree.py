@@ -14,7 +14,7 @@ from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import Choice, completions
 from cloud.editing.documents import outline, written
 from cloud.editing.findings import findings
-from cloud.editing.tree import Lines, Node, at, read, span_of, spot
+from cloud.editing.tree import JsonNode, Lines, at, read, span_of, spot
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -24,7 +24,7 @@ JSON = st.recursive(
 ROUGH = st.text(st.sampled_from('{}[]:,"\\ \n\tab1-ü😀'), max_size=60)
 
 
-def nodes(node: Node, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Node]]:
+def nodes(node: JsonNode, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], JsonNode]]:
     results = [(path, node)]
     for member in node.members:
         if member.value is not None:

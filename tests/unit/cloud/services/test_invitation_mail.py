@@ -17,21 +17,21 @@ from cloud.services.organizations.invitation_mail import InvitationMail
 from schema.errors import MachineError
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.test_members import ADA, accept, invite, secret
-from triggers.retry import Outcome
+from triggers.retry import AttemptOutcome
 
 
 class Post:
     """A mail server with prepared answers that keeps the messages it received."""
 
     def __init__(self) -> None:
-        self.answers: list[Outcome | None] = []  # None: never answers
+        self.answers: list[AttemptOutcome | None] = []  # None: never answers
         self.got: list[EmailMessage] = []
         self.came = trio.Event()
 
-    async def send(self, message: EmailMessage) -> Outcome:
+    async def send(self, message: EmailMessage) -> AttemptOutcome:
         self.got.append(message)
         self.came.set()
-        answer = self.answers.pop(0) if self.answers else Outcome(250)
+        answer = self.answers.pop(0) if self.answers else AttemptOutcome(250)
         if answer is None:
             await trio.sleep_forever()
         assert answer is not None
@@ -91,7 +91,7 @@ async def test_without_a_mail_server_no_mail_is_sent(mailing: MemoryCloud, post:
 async def test_a_failure_is_reported_and_retried_with_a_new_link(
     mailing: MemoryCloud, post: Post, clock: Clock
 ) -> None:
-    post.answers = [Outcome(451, "come back later")]
+    post.answers = [AttemptOutcome(451, "come back later")]
     await invite(mailing)
     result = await state(mailing, "waiting")
     assert result.error == "come back later"
@@ -106,7 +106,7 @@ async def test_a_failure_is_reported_and_retried_with_a_new_link(
 
 
 async def test_an_unknown_recipient_gets_no_second_mail(mailing: MemoryCloud, post: Post) -> None:
-    post.answers = [Outcome(550, "no such user", final=True)]
+    post.answers = [AttemptOutcome(550, "no such user", final=True)]
     await invite(mailing)
     assert (await state(mailing, "failed")).error == "no such user"
     assert await mailing.cloud.store.read(lambda sql: invites.next_due(sql, mailing.cloud.clock())) is None
@@ -124,7 +124,7 @@ async def test_a_hanging_mail_server_delays_no_call(mailing: MemoryCloud, post: 
 
 
 async def test_a_late_mail_does_not_replace_a_shown_link(mailing: MemoryCloud, post: Post, clock: Clock) -> None:
-    post.answers = [Outcome(451, "come back later")]
+    post.answers = [AttemptOutcome(451, "come back later")]
     await invite(mailing)
     await state(mailing, "waiting")
     shown = await secret(mailing)

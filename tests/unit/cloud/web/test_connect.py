@@ -10,7 +10,7 @@ import shlex
 import pytest
 
 from cloud.server.memory import MemoryCloud
-from cloud.web.views.connect import Target, first_sensor, snippets
+from cloud.web.views.connect import ConnectTarget, first_sensor, snippets
 from tests.unit.cloud.pages import post, signed_in
 from tests.unit.cloud.replicas import operator_key
 
@@ -27,7 +27,7 @@ NAMES = [
 KEY = ("6f2d0c3a-0000-4000-8000-000000000000", "k'$(id)\"")
 
 
-def texts(target: Target) -> dict[str, str]:
+def texts(target: ConnectTarget) -> dict[str, str]:
     return {snippet.id: snippet.text for snippet in snippets(target, *KEY)}
 
 
@@ -41,7 +41,9 @@ def strings(program: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_quoted_for_each_language(name: str) -> None:
-    programs = texts(Target(name, "part-1", "http://cloud.example:8090", pages="http://10.0.0.5:8080", sensor=name))
+    programs = texts(
+        ConnectTarget(name, "part-1", "http://cloud.example:8090", pages="http://10.0.0.5:8080", sensor=name)
+    )
     assert {name, *KEY, "10.0.0.5:8080"} <= strings(programs["python"])
     assert "insecure = True" in programs["python"]
     for text in ("command", "curl"):
@@ -55,7 +57,7 @@ def test_names_are_quoted_for_each_language(name: str) -> None:
 
 
 def test_the_address_is_the_host_name_if_the_cloud_has_a_domain() -> None:
-    target = Target(
+    target = ConnectTarget(
         "rover", "p", "https://cloud.example", host="rover-p.machines.example", pages="http://10.0.0.5:8080"
     )
     programs = texts(target)
@@ -63,13 +65,13 @@ def test_the_address_is_the_host_name_if_the_cloud_has_a_domain() -> None:
     assert "insecure" not in programs["python"]
     assert "disable_webrtc" not in programs["python"]
     assert 'host: "rover-p.machines.example"' in programs["typescript"]
-    plain = texts(Target("rover", "p", "http://cloud.example:8090", host="rover-p.machines.example"))
+    plain = texts(ConnectTarget("rover", "p", "http://cloud.example:8090", host="rover-p.machines.example"))
     assert "rover-p.machines.example:8090" in strings(plain["python"])
     assert "insecure = True" in plain["python"]
 
 
 def test_a_machine_that_has_not_reported_its_address() -> None:
-    by_id = {snippet.id: snippet for snippet in snippets(Target("rover", "p", "https://cloud.example"))}
+    by_id = {snippet.id: snippet for snippet in snippets(ConnectTarget("rover", "p", "https://cloud.example"))}
     assert by_id["python"].note == "The machine has not reported its address yet."
     assert "/viam/api/v1/resources/list" in by_id["curl"].text
     assert (

@@ -15,8 +15,8 @@ import pytest
 
 from cloud.domain.data.buckets import fields_of
 from cloud.domain.data.readings import ReadingRecord
-from cloud.domain.data.sources import Source
-from cloud.domain.data.table import Kind, cells, flat, widen
+from cloud.domain.data.sources import DataSource
+from cloud.domain.data.table import ColumnKind, cells, flat, widen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
@@ -338,9 +338,9 @@ async def test_values_beyond_the_column_limit_are_in_the_last_column(
 
 
 def test_a_value_called_other_values_is_kept() -> None:
-    source = Source("organization", "location", "machine", "rover", "part", "rover-main")
+    source = DataSource("organization", "location", "machine", "rover", "part", "rover-main")
     reading = ReadingRecord(1, 1, source, (), at(0), at(0), at(0), '{"other_values": 1, "a": 2}')
-    columns: dict[str, Kind] = {}
+    columns: dict[str, ColumnKind] = {}
     widen(columns, [reading])
     assert dict(zip(columns, cells(reading, columns), strict=True)) == {
         "other_values": '{"other_values": 1.0}',
@@ -394,7 +394,7 @@ def test_values_by_their_paths() -> None:
     for _ in range(50):
         deep = {"x": deep}
     assert len(flat({"a": {**deep, "y": 1}})) == 2
-    assert max(Kind.NUMBER, Kind.TEXT) is Kind.TEXT
+    assert max(ColumnKind.NUMBER, ColumnKind.TEXT) is ColumnKind.TEXT
 
 
 def drawn(values: list[tuple[float, float]], points: int = WIDTH) -> Plot:

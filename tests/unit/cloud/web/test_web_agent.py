@@ -184,7 +184,7 @@ async def test_a_new_report_is_shown_on_an_open_page(cloud: MemoryCloud, part: s
 
 def test_at_most_some_outcomes_are_shown(clock: Clock) -> None:
     now = clock()
-    outcome = reports.Outcome("machine-server", "2", "1", "", "updated", "", now, now)
+    outcome = reports.RecordedOutcome("machine-server", "2", "1", "", "updated", "", now, now)
     view: Any = agent_view(None, [outcome] * (SHOWN_OUTCOMES + 5), now)
     assert (len(view.outcomes), view.more, view.received) == (SHOWN_OUTCOMES, 5, None)
 

@@ -20,7 +20,7 @@ from cloud.store.sqlite import SqliteStore
 from cloud.store.turns import organization, working_for
 from cloud.values.author import KEY, PART, Author
 from cloud.work.crew import Crew
-from cloud.work.slots import RECENT, Line, Slots
+from cloud.work.slots import RECENT, Slots, WaitingLine
 from cloud.work.workroom import Workroom
 from support.worker import Worker
 from tests.unit.cloud.pages import signed_in
@@ -28,7 +28,7 @@ from tests.unit.cloud.pages import signed_in
 MANY = 50  # pieces of work that one organization has queued
 
 
-def taken(line: Line[str]) -> str:
+def taken(line: WaitingLine[str]) -> str:
     text = ""
     while (item := line.take()) is not None:
         text += item[1]
@@ -36,7 +36,7 @@ def taken(line: Line[str]) -> str:
 
 
 def test_organizations_take_turns_and_each_keeps_its_order() -> None:
-    line: Line[str] = Line()
+    line: WaitingLine[str] = WaitingLine()
     for owner, items in (("a", "123"), ("b", "xy"), ("c", "!")):
         for item in items:
             line.put(owner, item)
@@ -45,7 +45,7 @@ def test_organizations_take_turns_and_each_keeps_its_order() -> None:
 
 
 def test_a_new_waiter_precedes_the_next_one_of_a_served_organization() -> None:
-    line: Line[str] = Line()
+    line: WaitingLine[str] = WaitingLine()
     for item in "12345":
         line.put("a", item)
     text = ""
@@ -57,7 +57,7 @@ def test_a_new_waiter_precedes_the_next_one_of_a_served_organization() -> None:
 
 
 def test_repeated_requests_do_not_starve_other_organizations() -> None:
-    line: Line[str] = Line()
+    line: WaitingLine[str] = WaitingLine()
     for item in "1234":
         line.put("a", item)
     text = ""
@@ -68,7 +68,7 @@ def test_repeated_requests_do_not_starve_other_organizations() -> None:
 
 
 def test_a_cancelled_request_leaves_the_queue() -> None:
-    line: Line[str] = Line()
+    line: WaitingLine[str] = WaitingLine()
     line.put("a", "1")
     assert line.remove("a", "1")
     assert not line.remove("a", "1")

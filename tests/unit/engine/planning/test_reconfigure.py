@@ -8,7 +8,7 @@ import pytest
 
 from engine.components.motion.motor import Motor
 from engine.components.sensing.sensor import Sensor
-from engine.planning.reconfigure import Plan, PlannedResource, plan
+from engine.planning.reconfigure import PlannedResource, ResourcePlan, plan
 from engine.registry import Registry, UnknownModel
 from engine.resource import Attributes
 from models import BUILTIN
@@ -51,7 +51,7 @@ def registry() -> Registry:
     return result
 
 
-def planned(*components: dict[str, Any], **more: Any) -> Plan:
+def planned(*components: dict[str, Any], **more: Any) -> ResourcePlan:
     entries = [{"api": MOTOR, "model": "test", **entry} for entry in components]
     document = decode_document(json.dumps({"components": entries, **more}).encode()).document
     assert document is not None

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal.inventory.access import Node, User, current_user, nodes, refused, usable
+from hal.inventory.access import DeviceNode, User, current_user, nodes, refused, usable
 
 PI = User("pi", 1000, frozenset({1000, 20}), frozenset({"dialout", "i2c"}))
 ROOT = User("root", 0, frozenset({0}))
 
 
-def node(mode: int, *, uid: int = 0, gid: int = 0, group: str = "root", path: str = "/dev/i2c-1") -> Node:
-    return Node(path, uid, gid, group, mode)
+def node(mode: int, *, uid: int = 0, gid: int = 0, group: str = "root", path: str = "/dev/i2c-1") -> DeviceNode:
+    return DeviceNode(path, uid, gid, group, mode)
 
 
 def test_root_may_everything() -> None:
@@ -36,7 +36,7 @@ def test_root_may_everything() -> None:
         (node(0o606, gid=20), False),  # the group's bits take precedence over those of others
     ],
 )
-def test_the_one_class_that_the_kernel_looks_at(result: Node, may: bool) -> None:
+def test_the_one_class_that_the_kernel_looks_at(result: DeviceNode, may: bool) -> None:
     assert usable(result, PI) is may
 
 

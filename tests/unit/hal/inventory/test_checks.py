@@ -12,9 +12,9 @@ from hal.boards.definition import BoardDefinition
 from hal.inventory.access import User
 from hal.inventory.buses import i2c_adapters, spi_places
 from hal.inventory.checks import config_settings, hardware_problems
-from hal.inventory.findings import Board, Inventory, Problem
+from hal.inventory.findings import Board, HardwareProblem, Inventory
 from hal.inventory.gpio import gpio_chips
-from hal.inventory.rules import INSTALLED_RULES, State, rule_groups, shipped_rules, state
+from hal.inventory.rules import INSTALLED_RULES, RuleState, rule_groups, shipped_rules, state
 from hal.inventory.usb import serial_findings, usb_devices
 from tests.unit.hal.inventory.computer import Computer
 
@@ -36,7 +36,7 @@ def inventory_of(computer: Computer) -> Inventory:
     )
 
 
-def check(computer: Computer, board: BoardDefinition = PC, user: User = ROOT_USER) -> dict[str, Problem]:
+def check(computer: Computer, board: BoardDefinition = PC, user: User = ROOT_USER) -> dict[str, HardwareProblem]:
     return {
         problem.subject: problem
         for problem in hardware_problems(inventory_of(computer), board, root=computer.root, user=user)
@@ -54,7 +54,7 @@ def ready(computer: Computer) -> Computer:
     return computer
 
 
-def serious(problems: dict[str, Problem]) -> list[str]:
+def serious(problems: dict[str, HardwareProblem]) -> list[str]:
     return [subject for subject, problem in problems.items() if not problem.hint and subject != "libusb-1.0"]
 
 
@@ -73,13 +73,13 @@ def test_rules_that_are_not_installed(ready: Computer) -> None:
 
 def test_rules_of_another_version(ready: Computer) -> None:
     ready.write(f"{INSTALLED_RULES}/70-machine.rules", "# older")
-    assert state(ready.root) is State.OLD
+    assert state(ready.root) is RuleState.OLD
     assert check(ready)["udev rules 70-machine.rules"].reason == "another version is installed"
 
 
 def test_rules_of_a_package_count_too(ready: Computer) -> None:
     (ready.root / INSTALLED_RULES / "70-machine.rules").rename(ready.write("usr/lib/udev/rules.d/70-machine.rules"))
-    assert state(ready.root) is State.CURRENT
+    assert state(ready.root) is RuleState.CURRENT
 
 
 def test_groups_that_do_not_exist(ready: Computer) -> None:
@@ -173,7 +173,7 @@ def test_a_console_on_the_headers_port(ready: Computer) -> None:
 
 
 def test_problems_of_the_scan_come_first(computer: Computer) -> None:
-    said = Problem("/dev/i2c-1", "the scan failed", "check the wiring")
+    said = HardwareProblem("/dev/i2c-1", "the scan failed", "check the wiring")
     wrong = hardware_problems(Inventory(Board("x", "X"), problems=(said,)), PC, root=computer.root, user=ROOT_USER)
     assert wrong[0] is said
 
@@ -181,7 +181,7 @@ def test_problems_of_the_scan_come_first(computer: Computer) -> None:
 def test_a_bus_without_permission_is_reported_once(computer: Computer) -> None:
     computer.i2c(1, "bcm2835")
     (computer.root / "dev/i2c-1").chmod(0o600)
-    denied = Problem("/dev/i2c-1 (bcm2835)", "the scan failed: Permission denied", "add the user to group i2c")
+    denied = HardwareProblem("/dev/i2c-1 (bcm2835)", "the scan failed: Permission denied", "add the user to group i2c")
     looked = Inventory(Board("x", "X"), i2c=i2c_adapters(computer.root), problems=(denied,))
     wrong = hardware_problems(looked, PC, root=computer.root, user=PI)
     assert [problem.subject for problem in wrong if "i2c-1" in problem.subject] == ["/dev/i2c-1"]

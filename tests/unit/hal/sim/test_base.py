@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal.sim.bench.base import Place, SimBase, advance
+from hal.sim.bench.base import BasePlace, SimBase, advance
 from hal.sim.bench.motor import SimMotor
 
 
@@ -61,7 +61,7 @@ def test_opposite_wheels_turn_on_the_spot_to_the_left() -> None:
 
 
 def test_a_full_circle_comes_back() -> None:
-    place = Place()
+    place = BasePlace()
     for _ in range(4):
         place = advance(place, 100.0, 200.0, 100.0 / (math.pi / 2))
     assert (place.x, place.y) == pytest.approx((0, 0), abs=1e-9)
@@ -91,7 +91,7 @@ def test_a_changing_curvature_is_followed() -> None:
     for motor, power in ((left, -0.5), (right, 1.0)):
         motor.shaft.drive(power, 1.0)
     steps, end = 20_000, 1.5
-    place, at = Place(), (0.0, 0.0)
+    place, at = BasePlace(), (0.0, 0.0)
     fine = rover()
     fine[0].shaft.drive(1.0, 0.0)
     fine[1].shaft.drive(-0.5, 0.0)

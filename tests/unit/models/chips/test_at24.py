@@ -31,7 +31,7 @@ def bus_with(target: At24Target) -> Registers:
 
 # The data sheets are named in models/chips/at24/chip.py; model names contain the size in bits.
 @pytest.mark.parametrize(("name", "model"), at24.MODELS.items())
-def test_sizes(name: str, model: at24.Model) -> None:
+def test_sizes(name: str, model: at24.EepromSize) -> None:
     assert model.size == int(name[3:]) * 1024 // 8
     assert model.page == PAGES[model.size]
     assert model.word_bytes == (1 if model.size <= 2048 else 2)

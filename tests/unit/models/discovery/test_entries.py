@@ -20,7 +20,7 @@ from hal.inventory.findings import (
 )
 from models import BUILTIN
 from models.chips.common.addresses import chips_at
-from models.discovery.entries import Entry, discovered_entries
+from models.discovery.entries import SuggestedEntry, discovered_entries
 from schema.attributes import decode_attributes
 from schema.document.machine import decode_document
 from schema.names import API, Model
@@ -54,7 +54,7 @@ EVERYTHING = Inventory(
 )
 
 
-def models(result: tuple[Entry, ...], subject: str) -> list[tuple[str, bool]]:
+def models(result: tuple[SuggestedEntry, ...], subject: str) -> list[tuple[str, bool]]:
     return [
         (entry.discovery.model.rpartition(":")[2], entry.alternative) for entry in result if entry.subject == subject
     ]
@@ -102,7 +102,7 @@ def test_a_model_that_is_not_built_in_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("entry", discovered_entries(EVERYTHING, BUILTIN), ids=lambda entry: entry.discovery.name)
-def test_each_entry_is_accepted_by_its_model(entry: Entry) -> None:
+def test_each_entry_is_accepted_by_its_model(entry: SuggestedEntry) -> None:
     discovery = entry.discovery
     cls = Registry(BUILTIN).find(API.parse(discovery.api), Model.parse(discovery.model))
     _, warnings = decode_attributes(cls.Config, dict(discovery.attributes), path="attributes")

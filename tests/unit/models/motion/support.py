@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from models.motion.model import BuiltinMotion
-from models.planner.problem import Problem, Trajectory
+from models.planner.problem import PlanningProblem, Trajectory
 from models.planner.solve import plan
 from rpc.api.client import ApiClient
 from runtime.server.memory import MemoryMachine, open_machine
@@ -48,11 +48,11 @@ class PlanningHere:
     """A planner without a process; it records its problems, and waits for `gate` first, if that is set."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[PlanningProblem] = []
         self.gate: trio.Event | None = None
         self.asked = trio.Event()
 
-    async def __call__(self, problem: Problem) -> Trajectory:
+    async def __call__(self, problem: PlanningProblem) -> Trajectory:
         self.problems.append(problem)
         self.asked.set()
         if self.gate is not None:

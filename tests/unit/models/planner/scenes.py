@@ -12,7 +12,7 @@ from engine.geometry.spatial import Transform, about
 from engine.kinematics import arms
 from engine.kinematics.mechanism import Flat, flat, mechanism_of
 from models.planner.build import arm_solids
-from models.planner.problem import Problem, Solid
+from models.planner.problem import PlanningProblem, Solid
 from models.planner.scene import Scene
 from models.planner.solids import Placed
 
@@ -38,10 +38,10 @@ def bar(label: str, radius: float, length: float, at: Sequence[float], turn: flo
 TABLE = box("table", (1600, 1600, 40), (0, 0, -30))
 
 
-def problem(*obstacles: Solid, name: str = "ur5e", start: Sequence[float] = HOME, **changes: object) -> Problem:
+def problem(*obstacles: Solid, name: str = "ur5e", start: Sequence[float] = HOME, **changes: object) -> PlanningProblem:
     """Return a problem whose goal is its start, unless it is changed."""
     chain = arms.named(name)
-    whole = Problem(
+    whole = PlanningProblem(
         mechanism=mechanism_of(chain),
         start=list(start),
         goal_values=list(start),
@@ -57,7 +57,7 @@ def turned(angle: float) -> list[float]:
     return [angle, *HOME[1:]]
 
 
-def generated(seed: int) -> Problem:
+def generated(seed: int) -> PlanningProblem:
     """Return a random scene with a start and a goal that touch nothing."""
     rng = random.Random(seed)
     name = rng.choice(["ur5e", "xarm6", "xarm7", "lite6", "six_axis"])

@@ -13,8 +13,8 @@ import pytest
 from engine.kinematics import arms
 from engine.kinematics.inverse import deviation
 from models.planner.build import arm_solids, solid_of
-from models.planner.lines import Line, along, deviation_of
-from models.planner.problem import Constraints, Problem
+from models.planner.lines import StraightWay, along, deviation_of
+from models.planner.problem import Constraints, PlanningProblem
 from models.planner.solve import plan
 from schema.errors import ErrorKind, MachineError
 from schema.space.geometry import Capsule, Geometry, Pose, RectangularPrism, Sphere, Vector3
@@ -23,7 +23,7 @@ from tests.unit.models.planner.scenes import HOME, ball, box, problem, turned
 WALL = box("wall", (500, 40, 900), (-560, -300, 450))
 
 
-def refused(whole: Problem, search: Any = None) -> MachineError:
+def refused(whole: PlanningProblem, search: Any = None) -> MachineError:
     with pytest.raises(MachineError) as caught:
         plan(whole, search)
     assert caught.value.remedy
@@ -121,7 +121,7 @@ def test_a_line_is_kept() -> None:
     constraints = Constraints(line=0.5, rotation=0.02)
     trajectory = plan(problem(goal=tuple(goal), constraints=constraints), None)
     assert trajectory.method == "line"
-    line = Line(start, tuple(goal))
+    line = StraightWay(start, tuple(goal))
     for a, b in zip(trajectory.points, trajectory.points[1:], strict=False):
         for share in (0.0, 0.3, 0.7):
             pose = whole.mechanism.output([x + (y - x) * share for x, y in zip(a, b, strict=True)])
@@ -145,14 +145,14 @@ def test_a_line_that_the_arm_cannot_follow_is_refused() -> None:
     goal = whole.mechanism.output([math.pi, *HOME[1:]])  # through the base
     blocked = refused(problem(goal=goal, constraints=Constraints(line=1.0, rotation=4.0)))
     assert "line" in blocked.message or "touch" in blocked.message
-    assert isinstance(along(whole.mechanism, Line(start, goal), HOME), float | list)
+    assert isinstance(along(whole.mechanism, StraightWay(start, goal), HOME), float | list)
 
 
 def test_the_direct_rotation_is_kept() -> None:
     goal = problem().mechanism.output(turned(1.0))
     trajectory = plan(problem(goal=goal, constraints=Constraints(rotation=0.1)), None)
     mechanism = problem().mechanism
-    line = Line(mechanism.output(HOME), goal)
+    line = StraightWay(mechanism.output(HOME), goal)
     assert deviation_of(mechanism, line, trajectory.points, Constraints(rotation=0.1)) is None
     swung = [HOME, [0.5, -1.2, 1.5, -1.0, -1.57, 0.0], turned(1.0)]
     deviation = deviation_of(mechanism, line, swung, Constraints(rotation=0.1))
@@ -166,7 +166,7 @@ def test_the_direct_rotation_is_kept() -> None:
 def test_a_line_goes_from_the_start_to_the_goal() -> None:
     mechanism = problem().mechanism
     start, goal = mechanism.output(HOME), mechanism.output([0.4, -1.0, 1.2, -1.5, -1.2, 0.6])
-    line = Line(start, goal)
+    line = StraightWay(start, goal)
     assert deviation(line.at(0.0), start) == pytest.approx((0, 0), abs=1e-6)
     assert deviation(line.at(1.0), goal) == pytest.approx((0, 0), abs=1e-6)
     assert deviation(line.at(0.5), start)[0] == pytest.approx(line.length / 2)
@@ -178,7 +178,7 @@ def test_a_path_of_the_search_is_used_only_if_it_is_free() -> None:
     over = [HOME, [0.0, -1.9, 0.6, -1.8, -1.57, 0.0], [1.2, -1.9, 0.6, -1.8, -1.57, 0.0], turned(1.2)]
     asked = []
 
-    def search(whole: Problem, scene: Any, goal: Sequence[float], line: Any) -> Iterator[list[list[float]]]:
+    def search(whole: PlanningProblem, scene: Any, goal: Sequence[float], line: Any) -> Iterator[list[list[float]]]:
         asked.append(goal)
         yield through
         yield over

@@ -8,7 +8,7 @@ import pytest
 
 from engine.services.mlmodel import FlatTensor, TensorInfo
 from models.vision.mlmodel.layouts import LAYOUTS
-from models.vision.mlmodel.model_output import MAX_BOXES, Reading, Roles, boxes, probabilities, roles_of
+from models.vision.mlmodel.model_output import MAX_BOXES, Roles, TensorReading, boxes, probabilities, roles_of
 from schema.errors import ErrorKind, MachineError
 from tests.unit.models.vision.drawn import floats
 
@@ -78,32 +78,32 @@ def test_separate_tensors() -> None:
         "c": floats([1, 2], 3, 7),
         "s": floats([1, 2], 0.5, 0.75),
     }
-    result = boxes(tensors, SEPARATE, Reading(0.0))
+    result = boxes(tensors, SEPARATE, TensorReading(0.0))
     assert rounded(result) == [(0.5, 0.6, 0.7, 0.8, 0.75, 7), (0.1, 0.2, 0.3, 0.4, 0.5, 3)]
-    assert len(boxes(tensors, SEPARATE, Reading(0.6))) == 1
-    swapped = boxes(tensors, SEPARATE, Reading(0.6, (1, 0, 3, 2)))
+    assert len(boxes(tensors, SEPARATE, TensorReading(0.6))) == 1
+    swapped = boxes(tensors, SEPARATE, TensorReading(0.6, (1, 0, 3, 2)))
     assert rounded(swapped) == [(0.6, 0.5, 0.8, 0.7, 0.75, 7)]
 
 
 def test_separate_tensors_in_pixels_with_scores_of_every_class() -> None:
     roles = Roles("boxes", {"location": "l", "score": "s"})
     tensors = {"l": floats([1, 1, 4], 32, 16, 64, 32), "s": floats([1, 1, 3], 0.1, 0.2, 0.6)}
-    assert rounded(boxes(tensors, roles, Reading(0.0, size=(320, 160)))) == [(0.1, 0.1, 0.2, 0.2, 0.6, 2)]
-    assert boxes({"l": floats([1, 0, 4]), "s": floats([1, 0])}, roles, Reading(0.0)) == []
+    assert rounded(boxes(tensors, roles, TensorReading(0.0, size=(320, 160)))) == [(0.1, 0.1, 0.2, 0.2, 0.6, 2)]
+    assert boxes({"l": floats([1, 0, 4]), "s": floats([1, 0])}, roles, TensorReading(0.0)) == []
 
 
 def test_tensors_that_do_not_belong_together() -> None:
     tensors = {"l": floats([1, 2, 4], *range(8)), "c": floats([1]), "s": floats([1, 1], 0.5)}
     with pytest.raises(MachineError, match="8 box coordinates and 1 scores"):
-        boxes({**tensors, "c": floats([1], 0)}, SEPARATE, Reading(0.0))
+        boxes({**tensors, "c": floats([1], 0)}, SEPARATE, TensorReading(0.0))
     with pytest.raises(MachineError, match="returned no tensor 's'"):
-        boxes({"l": tensors["l"], "c": floats([1], 0)}, SEPARATE, Reading(0.0))
+        boxes({"l": tensors["l"], "c": floats([1], 0)}, SEPARATE, TensorReading(0.0))
 
 
 # A box of class 1 in the middle of an input of 100 x 200, and a box of class 0 with low confidence.
 CENTRED = [(50, 100, 20, 40, 0.2, 0.75), (10, 10, 4, 4, 0.1, 0.0)]
 EXPECTED = [(0.4, 0.4, 0.6, 0.6, 0.75, 1)]
-IN_INPUT = Reading(0.5, size=(100, 200))
+IN_INPUT = TensorReading(0.5, size=(100, 200))
 
 
 def test_yolov8_has_a_row_for_each_attribute() -> None:
@@ -130,7 +130,7 @@ def test_of_a_crowd_the_most_confident_count() -> None:
     count = MAX_BOXES + 50
     scores = [index / 1000 for index in range(count)]
     tensors = {"l": floats([1, count, 4], *[0.1, 0.1, 0.2, 0.2] * count), "c": floats([1, count], *[0] * count)}
-    result = boxes({**tensors, "s": floats([1, count], *scores)}, SEPARATE, Reading(0.0))
+    result = boxes({**tensors, "s": floats([1, count], *scores)}, SEPARATE, TensorReading(0.0))
     assert [round(item.score, 3) for item in result] == [round(score, 3) for score in scores[: -MAX_BOXES - 1 : -1]]
 
 

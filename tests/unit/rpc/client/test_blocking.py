@@ -12,7 +12,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.client import blocking
 from rpc.client.blocking import LOST, PlainHttp, run_blocking
-from rpc.client.target import Target
+from rpc.client.target import DialTarget
 
 
 class Peer:
@@ -21,7 +21,7 @@ class Peer:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pairs: list[socket.socket] = []
         self.answers: list[bytes] = []  # of each connection
-        self.http = PlainHttp(Target("machine.test", 80), None)
+        self.http = PlainHttp(DialTarget("machine.test", 80), None)
         monkeypatch.setattr(PlainHttp, "_opened", lambda _: self.opened())
 
     def opened(self) -> socket.socket:
@@ -127,7 +127,7 @@ def test_an_answer_that_is_not_read_to_its_end_is_not_taken_for_the_next_one(pee
 def test_a_host_that_does_not_answer_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    http = PlainHttp(Target("127.0.0.1", port), None)
+    http = PlainHttp(DialTarget("127.0.0.1", port), None)
     with pytest.raises(GRPCError, match="refused"):
         run_blocking(http.post("/", [], b""))
     assert not http.connected
@@ -144,7 +144,7 @@ def test_an_address_that_does_not_answer_does_not_keep_the_others_waiting(monkey
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
         monkeypatch.setattr(blocking, "OTHERS", 0.2)
         monkeypatch.setattr(blocking, "CONNECT", 1e6)
-        http = PlainHttp(Target("machine.test", 80), None)
+        http = PlainHttp(DialTarget("machine.test", 80), None)
         opened = http._opened()
         assert opened.getpeername() == good.getsockname()
         assert opened.gettimeout() is None

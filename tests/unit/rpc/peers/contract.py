@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import trio
 
-from rpc.peers.port import HIGH_WATER, MAX_MESSAGE, MAX_UNREAD, Channel
+from rpc.peers.port import HIGH_WATER, MAX_MESSAGE, MAX_UNREAD, PeerChannel
 
 MESSAGES = [
     *(bytes(size) for size in (0, 1, 2, 1_199, 1_200, 16_384, 65_534, MAX_MESSAGE)),
@@ -26,25 +26,25 @@ async def raises(error: type[Exception], call: Callable[[], Awaitable[object]]) 
         await call()
 
 
-async def fill(channel: Channel) -> None:
+async def fill(channel: PeerChannel) -> None:
     """Queue messages until `send` would wait for a while."""
     while channel.buffered <= 4 * HIGH_WATER:
         channel.send_nowait(bytes(MAX_MESSAGE))
 
 
-async def messages_of_all_sizes_and_both_kinds_arrive_in_order(first: Channel, second: Channel) -> None:
+async def messages_of_all_sizes_and_both_kinds_arrive_in_order(first: PeerChannel, second: PeerChannel) -> None:
     for source, target in ((first, second), (second, first)):
         for message in MESSAGES:
             await source.send(message)
         assert [await target.receive() for _ in MESSAGES] == MESSAGES
 
 
-async def messages_cross_in_both_directions_at_once(first: Channel, second: Channel) -> None:
-    async def pour(channel: Channel) -> None:
+async def messages_cross_in_both_directions_at_once(first: PeerChannel, second: PeerChannel) -> None:
+    async def pour(channel: PeerChannel) -> None:
         for number in range(100):
             await channel.send(number.to_bytes(4, "big") + bytes(20_000))
 
-    async def check(channel: Channel) -> None:
+    async def check(channel: PeerChannel) -> None:
         for number in range(100):
             data = await channel.receive()
             assert isinstance(data, bytes)
@@ -56,7 +56,7 @@ async def messages_cross_in_both_directions_at_once(first: Channel, second: Chan
             nursery.start_soon(check, end)
 
 
-async def larger_messages_are_refused(source: Channel, target: Channel) -> None:
+async def larger_messages_are_refused(source: PeerChannel, target: PeerChannel) -> None:
     for message in (bytes(MAX_MESSAGE + 1), "é" * (MAX_MESSAGE // 2 + 1)):
         await raises(ValueError, partial(source.send, message))
         with pytest.raises(ValueError):
@@ -65,7 +65,9 @@ async def larger_messages_are_refused(source: Channel, target: Channel) -> None:
     assert await target.receive() == "next"
 
 
-async def send_waits_while_too_much_is_buffered_and_cancelled_sends_nothing(source: Channel, target: Channel) -> None:
+async def send_waits_while_too_much_is_buffered_and_cancelled_sends_nothing(
+    source: PeerChannel, target: PeerChannel
+) -> None:
     await fill(source)
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -79,7 +81,7 @@ async def send_waits_while_too_much_is_buffered_and_cancelled_sends_nothing(sour
         assert data == bytes(MAX_MESSAGE)
 
 
-async def a_task_waits_for_room(source: Channel, target: Channel) -> None:
+async def a_task_waits_for_room(source: PeerChannel, target: PeerChannel) -> None:
     await source.wait_room()
     await fill(source)
     await source.wait_room(2 * HIGH_WATER)
@@ -93,7 +95,7 @@ async def a_task_waits_for_room(source: Channel, target: Channel) -> None:
         source.close()
 
 
-async def a_sender_ends_when_its_channel_is_closed(source: Channel, _target: Channel) -> None:
+async def a_sender_ends_when_its_channel_is_closed(source: PeerChannel, _target: PeerChannel) -> None:
     await fill(source)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(raises, trio.BrokenResourceError, partial(source.send, "late"))
@@ -104,7 +106,7 @@ async def a_sender_ends_when_its_channel_is_closed(source: Channel, _target: Cha
     assert source.buffered == 0
 
 
-async def a_channel_closed_at_one_end_ends_at_both(closed: Channel, other: Channel) -> None:
+async def a_channel_closed_at_one_end_ends_at_both(closed: PeerChannel, other: PeerChannel) -> None:
     await closed.send("before the end")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(raises, trio.EndOfChannel, closed.receive)
@@ -115,7 +117,7 @@ async def a_channel_closed_at_one_end_ends_at_both(closed: Channel, other: Chann
     await raises(trio.BrokenResourceError, partial(other.send, "late"))
 
 
-async def a_channel_that_is_not_read_ends(source: Channel, target: Channel) -> None:
+async def a_channel_that_is_not_read_ends(source: PeerChannel, target: PeerChannel) -> None:
     async def flood() -> None:
         nonlocal sent
         while True:

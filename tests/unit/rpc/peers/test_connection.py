@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.connection import ConnectionBase
-from rpc.peers.port import Candidate, PeerState
+from rpc.peers.port import IceCandidate, PeerState
 
 
 async def test_a_state_that_was_left_again_is_returned() -> None:
@@ -65,9 +65,9 @@ async def test_candidates_come_in_order_and_then_none() -> None:
         nursery.start_soon(collect)
         await wait_all_tasks_blocked()
         for text in ("first", "second"):
-            connection.gathered(Candidate(text))
+            connection.gathered(IceCandidate(text))
         await wait_all_tasks_blocked()
-        connection.gathered(Candidate("third"))
+        connection.gathered(IceCandidate("third"))
         connection.gathered(None)
     assert candidates == ["first", "second", "third"]
     assert await connection.next_candidate() is None

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc.peers.intake import MAX_CANDIDATE, MAX_CANDIDATES, MAX_LINE, MAX_LINES, MAX_MEDIA, MAX_NAME, MAX_SDP, Intake
-from rpc.peers.port import Candidate, Description
+from rpc.peers.port import Description, IceCandidate
 from schema.errors import ErrorKind, MachineError
 
 GOOD = "candidate:783186926 1 udp 2122194687 192.0.2.2 56581 typ host generation 0 ufrag JXWX network-id 1"
 SDP = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=ice-pwd:umkjO4Pe1YJ1MTddXIta3RJ5\r\n"
 
 
-def kind_of(candidate: Candidate) -> ErrorKind:
+def kind_of(candidate: IceCandidate) -> ErrorKind:
     with pytest.raises(MachineError) as caught:
         Intake().candidate(candidate)
     return caught.value.kind
@@ -30,8 +30,8 @@ def kind_of(candidate: Candidate) -> ErrorKind:
     ],
 )
 def test_candidates_with_addresses_are_returned(text: str) -> None:
-    assert Intake().candidate(Candidate(text, "0", 0, "JXWX")) == Candidate(text, "0", 0, "JXWX")
-    assert Intake().candidate(Candidate(f"a={text}")) == Candidate(text)
+    assert Intake().candidate(IceCandidate(text, "0", 0, "JXWX")) == IceCandidate(text, "0", 0, "JXWX")
+    assert Intake().candidate(IceCandidate(f"a={text}")) == IceCandidate(text)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_candidates_with_addresses_are_returned(text: str) -> None:
 )
 def test_candidates_with_names_are_ignored(host: str) -> None:
     text = GOOD.replace("192.0.2.2", host)
-    assert Intake().candidate(Candidate(text, "0")) is None
+    assert Intake().candidate(IceCandidate(text, "0")) is None
     sdp = Intake().description(Description("offer", f"{SDP}a={text}\r\na={GOOD}\r\n")).sdp
     assert sdp == f"{SDP}a={GOOD}\r\n"
 
@@ -67,7 +67,7 @@ def test_candidates_with_names_are_ignored(host: str) -> None:
 )
 def test_malformed_candidates_are_refused(old: str, new: str) -> None:
     text = GOOD.replace(old, new)
-    assert kind_of(Candidate(text, "0", 0)) is ErrorKind.INVALID
+    assert kind_of(IceCandidate(text, "0", 0)) is ErrorKind.INVALID
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_malformed_candidates_are_refused(old: str, new: str) -> None:
 )
 def test_malformed_places_of_candidates_are_refused(fields: dict[str, str]) -> None:
     for text in (GOOD, ""):
-        assert kind_of(Candidate(text, **fields)) is ErrorKind.INVALID  # type: ignore[arg-type]
+        assert kind_of(IceCandidate(text, **fields)) is ErrorKind.INVALID  # type: ignore[arg-type]
 
 
 def test_the_number_of_candidates_is_bounded_for_a_connection() -> None:
@@ -91,11 +91,11 @@ def test_the_number_of_candidates_is_bounded_for_a_connection() -> None:
     half = MAX_CANDIDATES // 2
     intake.description(Description("offer", SDP + f"a={GOOD}\r\n" * half))
     for _ in range(MAX_CANDIDATES - half):
-        intake.candidate(Candidate(GOOD, "0"))
+        intake.candidate(IceCandidate(GOOD, "0"))
     with pytest.raises(MachineError) as caught:
-        intake.candidate(Candidate(GOOD.replace("192.0.2.2", "x.local"), "0"))
+        intake.candidate(IceCandidate(GOOD.replace("192.0.2.2", "x.local"), "0"))
     assert caught.value.kind is ErrorKind.EXHAUSTED
-    assert intake.candidate(Candidate("")) == Candidate("")
+    assert intake.candidate(IceCandidate("")) == IceCandidate("")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_line_ends_are_those_of_the_standard() -> None:
 @given(st.text(max_size=200), st.text(max_size=20), st.integers(-2, 20) | st.none())
 def test_any_candidate_is_refused_ignored_or_returned(text: str, mid: str, line: int | None) -> None:
     try:
-        checked = Intake().candidate(Candidate(text, mid, line))
+        checked = Intake().candidate(IceCandidate(text, mid, line))
     except MachineError:
         return
     assert checked is None or checked.text == text.removeprefix("a=")

@@ -8,13 +8,13 @@ import pytest
 import trio
 
 from rpc.peers.memory import memory_channels
-from rpc.peers.port import Channel
+from rpc.peers.port import PeerChannel
 from tests.unit.rpc.peers.contract import CONTRACT, raises
 
 
 @pytest.mark.parametrize("check", CONTRACT)
 @pytest.mark.parametrize("turned", [False, True])
-async def test_contract(check: Callable[[Channel, Channel], Awaitable[None]], turned: bool) -> None:
+async def test_contract(check: Callable[[PeerChannel, PeerChannel], Awaitable[None]], turned: bool) -> None:
     async with memory_channels() as ends:
         await check(*(reversed(ends) if turned else ends))
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rpc.api.messages import signaling
-from rpc.peers.port import Candidate, Description, IceServer
+from rpc.peers.port import Description, IceCandidate, IceServer
 from rpc.peers.signals import (
     candidate_fields,
     candidate_of,
@@ -50,25 +50,25 @@ def test_other_messages_are_refused(message: str) -> None:
     assert caught.value.kind is ErrorKind.INVALID
 
 
-@pytest.mark.parametrize("candidate", [Candidate("c"), Candidate("c", "0", 0, "u"), Candidate("", None, 3)])
-def test_candidates_are_unchanged_by_a_message(candidate: Candidate) -> None:
+@pytest.mark.parametrize("candidate", [IceCandidate("c"), IceCandidate("c", "0", 0, "u"), IceCandidate("", None, 3)])
+def test_candidates_are_unchanged_by_a_message(candidate: IceCandidate) -> None:
     assert candidate_of(signaling().ICECandidate(**candidate_fields(candidate))) == candidate
 
 
 def test_empty_names_of_a_candidate_are_none() -> None:
     """The Python SDK sends them; libwebrtc refuses a candidate of the media "", although its index is valid."""
     message = signaling().ICECandidate(candidate="c", sdp_mid="", sdpm_line_index=0, username_fragment="")
-    assert candidate_of(message) == Candidate("c", None, 0, None)
+    assert candidate_of(message) == IceCandidate("c", None, 0, None)
 
 
 def test_candidates_in_a_description() -> None:
     media = ("m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:0", "m=video 9 x 96\r\na=mid:1")
     description = Description("answer", "\r\n".join(("v=0\r\ns=-", *media)) + "\r\n")
     candidates = [
-        Candidate("candidate:1", "0", 0),
-        Candidate("candidate:2", "1", 1),
-        Candidate("candidate:3"),
-        Candidate(""),
+        IceCandidate("candidate:1", "0", 0),
+        IceCandidate("candidate:2", "1", 1),
+        IceCandidate("candidate:3"),
+        IceCandidate(""),
     ]
     assert with_candidates(description, candidates).sdp.split("\r\n") == [
         "v=0",

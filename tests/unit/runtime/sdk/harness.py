@@ -16,8 +16,8 @@ from hal.sim.hardware import SimHardware
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from runtime.sdk.logs import MachineSink
-from runtime.sdk.module import Module
-from runtime.sdk.offers import Offers
+from runtime.sdk.module import RunningModule
+from runtime.sdk.offers import OfferedDrivers
 from runtime.server.memory import MemoryMachine, open_machine
 from telemetry.logs.entry import Entry
 from telemetry.logs.loggers import configure_logs
@@ -44,7 +44,7 @@ class KeptSink:
 class Running:
     """A running module; `parent` is its machine."""
 
-    def __init__(self, module: Module, sink: MachineSink, parent: MemoryMachine) -> None:
+    def __init__(self, module: RunningModule, sink: MachineSink, parent: MemoryMachine) -> None:
         self.module = module
         self.sink = sink
         self.parent = parent
@@ -106,8 +106,14 @@ async def _open(
             running.dialled.append(address)
             yield MemoryChannel(parent.serving.router), running.parent_gone.wait
 
-        module = Module(
-            Offers(drivers), "demo", sink, world=world, hardware=SimHardware(world), dial=dial, jitter=lambda: 0.5
+        module = RunningModule(
+            OfferedDrivers(drivers),
+            "demo",
+            sink,
+            world=world,
+            hardware=SimHardware(world),
+            dial=dial,
+            jitter=lambda: 0.5,
         )
         running = Running(module, sink, parent)
         async with trio.open_nursery() as nursery:

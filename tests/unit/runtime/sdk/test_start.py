@@ -13,8 +13,8 @@ from engine.components.sensing.sensor import Sensor
 from engine.resource import Resource, model
 from runtime.sdk import data_folder
 from runtime.sdk.entries import read_entry
-from runtime.sdk.offers import Offers
-from runtime.sdk.start import Start, parse_start
+from runtime.sdk.offers import OfferedDrivers
+from runtime.sdk.start import ModuleStart, parse_start
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.numbers import whole_numbers
 from tests.unit.runtime.sdk.drivers import Mean, Thermometer
@@ -23,22 +23,22 @@ from tests.unit.runtime.sdk.drivers import Mean, Thermometer
 @pytest.mark.parametrize(
     ("arguments", "environment", "start"),
     [
-        (["/tmp/m.sock"], {}, Start("/tmp/m.sock", "module")),
-        (["/tmp/m.sock"], {"VIAM_MODULE_NAME": "demo"}, Start("/tmp/m.sock", "demo")),
-        (["/m", "--log-level=debug"], {}, Start("/m", "module", level="debug")),
-        (["/m", "--log-level", "WARN"], {}, Start("/m", "module", level="warn")),
-        (["--log-level=error", "/m"], {}, Start("/m", "module", level="error")),
-        (["127.0.0.1:4000", "--tcp-mode"], {}, Start("127.0.0.1:4000", "module", tcp=True)),
-        (["127.0.0.1:4000"], {}, Start("127.0.0.1:4000", "module", tcp=True)),
-        (["[::1]:4000"], {}, Start("[::1]:4000", "module", tcp=True)),
-        (["/a:4000"], {}, Start("/a:4000", "module")),
-        (["/m", "--tcp-mode=false"], {"VIAM_TCP_SOCKETS": "true"}, Start("/m", "module")),
-        (["host:1"], {"VIAM_TCP_SOCKETS": "YES"}, Start("host:1", "module", tcp=True)),
-        (["/m"], {"MACHINE_HARDWARE": "sim"}, Start("/m", "module", hardware="sim")),
-        (["/m", "--new=1", "x"], {}, Start("/m", "module", ignored=("--new=1", "x"))),
+        (["/tmp/m.sock"], {}, ModuleStart("/tmp/m.sock", "module")),
+        (["/tmp/m.sock"], {"VIAM_MODULE_NAME": "demo"}, ModuleStart("/tmp/m.sock", "demo")),
+        (["/m", "--log-level=debug"], {}, ModuleStart("/m", "module", level="debug")),
+        (["/m", "--log-level", "WARN"], {}, ModuleStart("/m", "module", level="warn")),
+        (["--log-level=error", "/m"], {}, ModuleStart("/m", "module", level="error")),
+        (["127.0.0.1:4000", "--tcp-mode"], {}, ModuleStart("127.0.0.1:4000", "module", tcp=True)),
+        (["127.0.0.1:4000"], {}, ModuleStart("127.0.0.1:4000", "module", tcp=True)),
+        (["[::1]:4000"], {}, ModuleStart("[::1]:4000", "module", tcp=True)),
+        (["/a:4000"], {}, ModuleStart("/a:4000", "module")),
+        (["/m", "--tcp-mode=false"], {"VIAM_TCP_SOCKETS": "true"}, ModuleStart("/m", "module")),
+        (["host:1"], {"VIAM_TCP_SOCKETS": "YES"}, ModuleStart("host:1", "module", tcp=True)),
+        (["/m"], {"MACHINE_HARDWARE": "sim"}, ModuleStart("/m", "module", hardware="sim")),
+        (["/m", "--new=1", "x"], {}, ModuleStart("/m", "module", ignored=("--new=1", "x"))),
     ],
 )
-def test_arguments(arguments: list[str], environment: dict[str, str], start: Start) -> None:
+def test_arguments(arguments: list[str], environment: dict[str, str], start: ModuleStart) -> None:
     assert parse_start(arguments, environment) == start
 
 
@@ -91,11 +91,11 @@ class Again(Sensor):
 )
 def test_invalid_offers(drivers: tuple[Any, ...], words: str) -> None:
     with pytest.raises(MachineError, match=words):
-        Offers(drivers)
+        OfferedDrivers(drivers)
 
 
 def test_models_are_described_by_the_first_line_of_their_class() -> None:
-    assert Offers([Thermometer, Mean]).describe() == [
+    assert OfferedDrivers([Thermometer, Mean]).describe() == [
         {
             "api": "rdk:component:sensor",
             "model": "acme:demo:thermometer",

@@ -20,7 +20,7 @@ from rpc.datachannel import clients
 from rpc.datachannel.client import CallChannel
 from rpc.peers.channel import MessageChannel
 from rpc.peers.memory import memory_channels
-from rpc.peers.port import Channel, Description, PeerOptions, PeerState
+from rpc.peers.port import Description, PeerChannel, PeerOptions, PeerState
 from rpc.peers.signals import decode_description, encode_description
 from runtime.server.memory import MemoryMachine, open_machine
 from tests.unit.runtime.parts.cloud.test_answering import FakeEngine, FakePeer
@@ -34,7 +34,7 @@ KEYS: Final = {"auth": {"handlers": [{"type": "api-key", "config": {"ada": "key 
 class Peer(FakePeer):
     """A connection with another channel for renegotiation."""
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         return MessageChannel(label, Mock()) if number else super().channel(label, number)
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.decoding.report import Report
+from schema.decoding.report import DecodingReport
 from schema.space.frames import Frame, decode_frame
 from schema.space.geometry import Capsule, Orientation, Pose, RectangularPrism, Sphere, Vector3
 from schema.space.orientation import FORMS, to_orientation, to_quaternion
 
 
 def frame(**parts: Any) -> Frame:
-    report = Report()
+    report = DecodingReport()
     result = decode_frame(parts, "frame", report)
     assert (report.problems, report.warnings) == ([], [])
     assert result is not None
@@ -24,7 +24,7 @@ def frame(**parts: Any) -> Frame:
 
 
 def problems(raw: Any) -> list[str]:
-    report = Report()
+    report = DecodingReport()
     assert decode_frame(raw, "frame", report) is None
     return [problem.path for problem in report.problems]
 
@@ -132,7 +132,7 @@ def test_shapes(geometry: dict[str, Any], shape: dict[str, Any]) -> None:
 
 
 def test_a_mesh_is_left_out_with_a_warning() -> None:
-    report = Report()
+    report = DecodingReport()
     decoded = decode_frame({"geometry": {"type": "mesh", "mesh_data": "x"}}, "frame", report)
     assert decoded == Frame()
     assert "meshes are not used" in str(report.warnings[0])

@@ -9,7 +9,7 @@ import pytest
 from training.client.display import Display, duration, line_of
 from training.client.records import Numbered
 from training.jobs.events import Event, Log, Metric, Progress, Status
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,8 +26,8 @@ def fed(display: Display, *events: tuple[int, Event]) -> list[str]:
         (Log("a\x1b[31mb\u202ec\x00"), "a [31mb c "),
         (Metric("loss", 0.123456789, 7), "loss 0.123457 (step 7)"),
         (Progress(1, 4), "1 of 4 done"),
-        (Status(State.FAILED, "no memory"), "the job is failed: no memory"),
-        (Status(State.PENDING), "the job is pending"),
+        (Status(JobState.FAILED, "no memory"), "the job is failed: no memory"),
+        (Status(JobState.PENDING), "the job is pending"),
     ],
 )
 def test_lines(event: Event, line: str) -> None:
@@ -74,8 +74,14 @@ def test_the_time_left_is_estimated_from_the_progress() -> None:
 
 
 def test_a_job_that_starts_again_has_a_new_estimate() -> None:
-    *_, bar = fed(Display(100), (0, Progress(0, 10)), (5, Progress(5, 10)), (100, Status(State.PENDING)),
-                  (200, Progress(5, 10)), (210, Progress(6, 10)))  # fmt: skip
+    *_, bar = fed(
+        Display(100),
+        (0, Progress(0, 10)),
+        (5, Progress(5, 10)),
+        (100, Status(JobState.PENDING)),
+        (200, Progress(5, 10)),
+        (210, Progress(6, 10)),
+    )
     assert bar.endswith("6/10  60%  40 s left")
 
 

@@ -16,14 +16,25 @@ import pytest
 from rpc.client.blocking import run_blocking
 from schema.errors import ErrorKind, MachineError
 from support.foreign.tar import Bounds
-from training import ModelType, State, TrainingCanceled, TrainingFailed
+from training import JobState, ModelType, TrainingCanceled, TrainingFailed
 from training.client.client import TrainingClient
 from training.client.records import EventsPage, Numbered, TrainingJob, event_of
 from training.jobs.events import Event, Log, Progress, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = TrainingJob(
-    "j", "o", "d", "parts", "1", ModelType.SINGLE_LABEL_CLASSIFICATION, ("a",), State.COMPLETED, "", "o/parts", NOW, NOW
+    "j",
+    "o",
+    "d",
+    "parts",
+    "1",
+    ModelType.SINGLE_LABEL_CLASSIFICATION,
+    ("a",),
+    JobState.COMPLETED,
+    "",
+    "o/parts",
+    NOW,
+    NOW,
 )
 LOST = MachineError("the connection was lost", kind=ErrorKind.UNAVAILABLE)
 
@@ -31,7 +42,7 @@ LOST = MachineError("the connection was lost", kind=ErrorKind.UNAVAILABLE)
 class Cloud(TrainingClient):
     """A cloud with one job; `failing` says for each call whether its answer is lost."""
 
-    def __init__(self, events: list[Event], state: State = State.COMPLETED, reason: str = "") -> None:
+    def __init__(self, events: list[Event], state: JobState = JobState.COMPLETED, reason: str = "") -> None:
         self.stored = [Numbered(3 * n + 1, NOW + timedelta(seconds=n), event) for n, event in enumerate(events)]
         self.state, self.reason = state, reason
         self.failing: Callable[[int], bool] = lambda call: False
@@ -127,7 +138,7 @@ def test_the_end_of_a_job() -> None:
     assert run_blocking(job.wait()) is job
     with pytest.raises(TrainingFailed, match="no memory") as failed:
         run_blocking(
-            Cloud([*(Log(str(n)) for n in range(30)), Progress(1, 2)], State.FAILED, "no memory").job("j").wait()
+            Cloud([*(Log(str(n)) for n in range(30)), Progress(1, 2)], JobState.FAILED, "no memory").job("j").wait()
         )
     assert (failed.value.job, failed.value.reason, failed.value.lines) == (
         "j",
@@ -135,12 +146,12 @@ def test_the_end_of_a_job() -> None:
         tuple(str(number) for number in range(10, 30)),
     )
     with pytest.raises(TrainingCanceled):
-        run_blocking(Cloud(EVENTS, State.CANCELED).job("j").wait())
+        run_blocking(Cloud(EVENTS, JobState.CANCELED).job("j").wait())
 
 
 def test_wait_shows_lines() -> None:
     file = io.StringIO()
-    run_blocking(Cloud([Log("hello"), Progress(1, 2), Status(State.COMPLETED)]).job("j").wait(show=True, file=file))
+    run_blocking(Cloud([Log("hello"), Progress(1, 2), Status(JobState.COMPLETED)]).job("j").wait(show=True, file=file))
     assert file.getvalue() == "hello\n1 of 2 done\nthe job is completed\n"
 
 
@@ -211,7 +222,7 @@ def test_a_damaged_download_is_not_unpacked(tmp_path: Path) -> None:
 
 def test_a_job_that_has_not_completed_has_no_model(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="is in_progress"):
-        downloaded(Cloud(EVENTS, State.IN_PROGRESS), tmp_path)
+        downloaded(Cloud(EVENTS, JobState.IN_PROGRESS), tmp_path)
 
 
 def test_an_event_of_a_newer_cloud_is_skipped() -> None:

@@ -18,9 +18,9 @@ from training.jobs.events import (
     of_line,
     report,
 )
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 
-EVENTS = [Status(State.FAILED, "why"), Log("x", "error"), Metric("loss", 0.25, 7), Progress(7, 20)]
+EVENTS = [Status(JobState.FAILED, "why"), Log("x", "error"), Metric("loss", 0.25, 7), Progress(7, 20)]
 
 
 @pytest.mark.parametrize("event", EVENTS)

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from training.trainers import head as heads
-from training.trainers.choice import Candidate, choose, held_out
+from training.trainers.choice import HeadCandidate, choose, held_out
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.report import SCORED, SCORES, Accuracies, figures, remarks
 
@@ -118,7 +118,7 @@ def test_held_out_predictions() -> None:
     features = numpy.random.default_rng(0).normal(size=(80, 200))
     targets = numpy.eye(2)[numpy.random.default_rng(1).integers(0, 2, 80)]
     data = heads.Examples(features, targets, [200], True)
-    predicted = held_out(numpy, data, numpy.arange(80) % 4, Candidate(0.01))
+    predicted = held_out(numpy, data, numpy.arange(80) % 4, HeadCandidate(0.01))
     assert 0.2 < (predicted.argmax(axis=1) == targets.argmax(axis=1)).mean() < 0.8
 
 

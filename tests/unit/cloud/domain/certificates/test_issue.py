@@ -17,7 +17,7 @@ from cloud.domain.certificates.issue import (
     LIFE,
     MOST_CROSSED,
     RENEW,
-    Pair,
+    CertificatePair,
     crossed,
     fingerprint,
     is_dns_name,
@@ -149,7 +149,7 @@ def test_roots_have_unique_names_and_keys_are_not_shown() -> None:
     assert issue.subject_of(first.certificate) != issue.subject_of(other.certificate)
     assert fingerprint(first.certificate) != fingerprint(other.certificate)
     assert "PRIVATE" not in repr(first)
-    assert first.key not in repr(Pair(first.certificate, first.key))
+    assert first.key not in repr(CertificatePair(first.certificate, first.key))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from cloud.domain.data.segments.catalog import MAX_COLUMNS
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.queries import gathering, query_process
 from cloud.domain.queries.query_process import Bounds
-from cloud.domain.queries.view import RECENT, Needs, Stored
+from cloud.domain.queries.view import RECENT, Needs, StoredReadings
 from cloud.server.memory import MemoryCloud
 from cloud.server.segment_nodes import seal_all
 from cloud.values.times import now
@@ -184,7 +184,7 @@ def test_files_outside_of_the_range_and_of_other_sources_are_not_read() -> None:
 
     def chosen(needs: Needs) -> tuple[list[str], list[str]]:
         settings = {"folder": "", "again": (), "numbers": {}, "longest": 0, "planned": 0, "files": files}
-        stored = Stored(settings, needs)
+        stored = StoredReadings(settings, needs)
         return stored.files(texts=False), stored.files(texts=True)
 
     assert (chosen(Needs()), Needs().within(), Needs().of_sources()) == ((["a", "c"], ["b"]), [], [])

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.domain.releases.decision import Facts, Rollout, State, choose, gets, must_stop, selected, share
+from cloud.domain.releases.decision import Rollout, RolloutFacts, RolloutState, choose, gets, must_stop, selected, share
 from cloud.domain.releases.repository import Published
 from uplink.releases import Custom
 
 ROLLOUT = Rollout("r", "machine-server", "2.0.0", 100.0)
-FACTS = Facts("p", "linux/x86_64", frozenset({"beta"}), frozenset({"hall", "site"}), "1.0.0")
+FACTS = RolloutFacts("p", "linux/x86_64", frozenset({"beta"}), frozenset({"hall", "site"}), "1.0.0")
 
 
 def published(version: str, *channels: str, platform: str = "linux/x86_64") -> Published:
@@ -49,16 +49,16 @@ PERCENT = share("r", "p")
         ("stable", replace(ROLLOUT, tags=frozenset({"alpha"})), FACTS, "1.10.0"),
         ("stable", replace(ROLLOUT, locations=frozenset({"site"})), FACTS, "2.0.0"),
         ("stable", replace(ROLLOUT, locations=frozenset({"other"})), FACTS, "1.10.0"),
-        ("stable", replace(ROLLOUT, state=State.PAUSED), FACTS, "1.10.0"),
-        ("stable", replace(ROLLOUT, state=State.STOPPED), FACTS, "1.10.0"),
-        ("stable", replace(ROLLOUT, state=State.STOPPED), replace(FACTS, running="2.0.0"), "2.0.0"),
-        ("stable", replace(ROLLOUT, state=State.FINISHED, percent=0.0001), FACTS, "2.0.0"),
-        ("2.0.0", replace(ROLLOUT, state=State.PAUSED), FACTS, "2.0.0"),
-        ("stable", replace(ROLLOUT, version="1.5.0", state=State.PAUSED), FACTS, "2.0.0"),
+        ("stable", replace(ROLLOUT, state=RolloutState.PAUSED), FACTS, "1.10.0"),
+        ("stable", replace(ROLLOUT, state=RolloutState.STOPPED), FACTS, "1.10.0"),
+        ("stable", replace(ROLLOUT, state=RolloutState.STOPPED), replace(FACTS, running="2.0.0"), "2.0.0"),
+        ("stable", replace(ROLLOUT, state=RolloutState.FINISHED, percent=0.0001), FACTS, "2.0.0"),
+        ("2.0.0", replace(ROLLOUT, state=RolloutState.PAUSED), FACTS, "2.0.0"),
+        ("stable", replace(ROLLOUT, version="1.5.0", state=RolloutState.PAUSED), FACTS, "2.0.0"),
         ("latest", None, FACTS, None),
     ],
 )
-def test_table(channel: str, rollout: Rollout | None, facts: Facts, version: str | None) -> None:
+def test_table(channel: str, rollout: Rollout | None, facts: RolloutFacts, version: str | None) -> None:
     chosen = choose(channel, TARGETS, {} if rollout is None else {rollout.version: rollout}, facts)
     assert (None if chosen is None else chosen.custom.version) == version
 
@@ -71,8 +71,8 @@ def test_a_higher_percentage_keeps_all_selected_machines(rollout: str, part: str
         assert selected(replace(ROLLOUT, id=rollout, percent=higher), facts)
 
 
-@given(st.sampled_from(State), st.floats(0, 100))
-def test_a_machine_with_the_version_keeps_it(state: State, percent: float) -> None:
+@given(st.sampled_from(RolloutState), st.floats(0, 100))
+def test_a_machine_with_the_version_keeps_it(state: RolloutState, percent: float) -> None:
     assert gets(replace(ROLLOUT, state=state, percent=percent), replace(FACTS, running="2.0.0"))
 
 
@@ -86,16 +86,16 @@ def test_shares_are_even_and_differ_by_rollout() -> None:
 @pytest.mark.parametrize(
     ("stop_after", "state", "parts", "stops"),
     [
-        (0, State.ACTIVE, ["a"], True),
-        (0, State.ACTIVE, [], False),
-        (2, State.ACTIVE, ["a", "b"], False),
-        (2, State.ACTIVE, ["a", "b", "a"], False),
-        (2, State.ACTIVE, ["a", "b", "c"], True),
-        (2, State.PAUSED, ["a", "b", "c"], False),
-        (None, State.ACTIVE, ["a", "b", "c"], False),
+        (0, RolloutState.ACTIVE, ["a"], True),
+        (0, RolloutState.ACTIVE, [], False),
+        (2, RolloutState.ACTIVE, ["a", "b"], False),
+        (2, RolloutState.ACTIVE, ["a", "b", "a"], False),
+        (2, RolloutState.ACTIVE, ["a", "b", "c"], True),
+        (2, RolloutState.PAUSED, ["a", "b", "c"], False),
+        (None, RolloutState.ACTIVE, ["a", "b", "c"], False),
     ],
 )
 def test_a_rollout_stops_above_its_limit_of_failures(
-    stop_after: int | None, state: State, parts: list[str], stops: bool
+    stop_after: int | None, state: RolloutState, parts: list[str], stops: bool
 ) -> None:
     assert must_stop(replace(ROLLOUT, stop_after=stop_after, state=state), parts) is stops

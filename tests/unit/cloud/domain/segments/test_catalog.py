@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data.segments import catalog
-from cloud.domain.data.segments.columns import Row, columns_of
+from cloud.domain.data.segments.columns import SegmentRow, columns_of
 from cloud.domain.data.segments.parquet import written
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def sealed(sql: Sql, owner: str, path: str, *texts: str) -> list[int]:
     """Add a segment with these readings; return the numbers of its columns."""
-    columns = columns_of([Row(1, number, number, number, number, text) for number, text in enumerate(texts)])
+    columns = columns_of([SegmentRow(1, number, number, number, number, text) for number, text in enumerate(texts)])
     ids = catalog.column_ids(sql, owner, columns.kinds, NOW)
     numbers = [number for number in ids if number is not None]
     assert len(numbers) == len(ids)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cloud.domain.data.readings import text_of
 from cloud.domain.data.segments import columns as module
-from cloud.domain.data.segments.columns import KEYS, Kind, Row, columns_of
+from cloud.domain.data.segments.columns import KEYS, FieldKind, SegmentRow, columns_of
 from cloud.domain.data.segments.parquet import read, written
 
 LEAVES = st.one_of(
@@ -23,15 +23,15 @@ NAMES = st.sampled_from(["a", "b", "a.b", "", "data", "source", "ä", "number"])
 DATA = st.dictionaries(NAMES, st.one_of(LEAVES, st.dictionaries(NAMES, LEAVES, max_size=3)), max_size=4)
 
 
-def rows(*data: Any) -> list[Row]:
+def rows(*data: Any) -> list[SegmentRow]:
     """Return readings with the texts in which they are stored."""
     return [
-        Row(number % 3, 1000 - number // 2, 2000 + number, 3000, number, text_of(each))
+        SegmentRow(number % 3, 1000 - number // 2, 2000 + number, 3000, number, text_of(each))
         for number, each in enumerate(data)
     ]
 
 
-def ordered(each: list[Row]) -> list[Row]:
+def ordered(each: list[SegmentRow]) -> list[SegmentRow]:
     return sorted(each, key=lambda row: (row.source, row.requested, row.number))
 
 
@@ -51,11 +51,11 @@ def test_ordinary_readings_keep_no_text() -> None:
     columns = columns_of(before)
     assert set(columns.whole) == {None}
     assert columns.kinds == {
-        "note": Kind.TEXT,
-        "readings.at.x": Kind.NUMBER,
-        "readings.on": Kind.BOOL,
-        "readings.t": Kind.NUMBER,
-        "t": Kind.NUMBER,
+        "note": FieldKind.TEXT,
+        "readings.at.x": FieldKind.NUMBER,
+        "readings.on": FieldKind.BOOL,
+        "readings.t": FieldKind.NUMBER,
+        "t": FieldKind.NUMBER,
     }
 
 
@@ -63,7 +63,7 @@ def test_ordinary_readings_keep_no_text() -> None:
 def test_an_odd_reading_keeps_its_text_and_no_other_does(odd: Any) -> None:
     columns = columns_of(rows({"t": 1.0}, {"t": 2.0}, {"t": 3.0}, odd))
     assert [text is None for text in columns.whole].count(False) == 1
-    assert columns.kinds == {"t": Kind.NUMBER}
+    assert columns.kinds == {"t": FieldKind.NUMBER}
 
 
 def test_fields_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,12 +91,12 @@ def test_the_summaries_of_columns() -> None:
 
 
 def test_sensor_values_take_at_most_nine_bytes() -> None:
-    chance, value, before = random.Random(1), [20.0, 40.0, 300.0], list[Row]()
+    chance, value, before = random.Random(1), [20.0, 40.0, 300.0], list[SegmentRow]()
     for number in range(60_000):
         value = [round(each + chance.choice((-0.1, 0.0, 0.0, 0.1)), 1) for each in value]
         text = msgspec.json.encode({"readings": dict(zip("abc", value, strict=True))}, order="sorted").decode()
         moment = number // 100 * 1_000_000 + chance.randrange(900)
-        before.append(Row(number % 100, moment, moment + chance.randrange(900), number // 1000, number, text))
+        before.append(SegmentRow(number % 100, moment, moment + chance.randrange(900), number // 1000, number, text))
     content, _ = written(columns_of(before), range(9))
     assert len(content) / len(before) <= 9
     assert json.loads(before[0].text)["readings"]["a"] == pytest.approx(20, abs=0.2)

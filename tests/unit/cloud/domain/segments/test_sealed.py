@@ -12,7 +12,7 @@ import trio
 from cloud.blobs import sizes
 from cloud.domain.data import readings, retention
 from cloud.domain.data.segments import listed, plotting, sealing
-from cloud.domain.data.segments.columns import MAX_DEPTH, Columns, Row
+from cloud.domain.data.segments.columns import MAX_DEPTH, Columns, SegmentRow
 from cloud.domain.data.segments.parquet import written
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.upkeep.identity import bind
@@ -466,9 +466,9 @@ async def test_a_plot_of_a_sample_makes_no_other_readings(
     assert len(built) < 50, "the newest, whose size is examined, and the sample: not the 101 that are too many"
 
 
-def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[SegmentRow]:
     """Return a list of the readings that are built from the columns of files from now on."""
-    built: list[Row] = []
+    built: list[SegmentRow] = []
     rows = Columns.rows
 
     def noted(self: Columns) -> Any:

@@ -11,7 +11,7 @@ import trio
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.triggering import deliveries
-from cloud.domain.triggering.deliveries import RETENTION, State
+from cloud.domain.triggering.deliveries import RETENTION, DeliveryState
 from cloud.domain.triggering.outbox import CONCURRENT, LEASE, LIMITS, Outbox
 from cloud.domain.triggering.senders import message_of, senders
 from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings, ways
@@ -30,8 +30,8 @@ from tests.unit.cloud.triggering_help import (
     upload,
     webhook,
 )
-from triggers.retry import SCHEDULE, Outcome, of_status
-from triggers.smtp import Settings
+from triggers.retry import SCHEDULE, AttemptOutcome, of_status
+from triggers.smtp import SmtpSettings
 
 
 async def made(cloud: MemoryCloud, part: str, count: int = 1, *targets: dict[str, Any]) -> list[str]:
@@ -56,7 +56,7 @@ async def test_a_delivery_is_sent_and_recorded(cloud: MemoryCloud, part: str) ->
     await sent(cloud, receiver)
     await sent(cloud, receiver)
     assert [name for name, _ in receiver.got] == [item]
-    assert [(each.state, each.attempts) for each in await log(cloud, part)] == [(State.DELIVERED, 1)]
+    assert [(each.state, each.attempts) for each in await log(cloud, part)] == [(DeliveryState.DELIVERED, 1)]
     assert [(each.number, each.status, each.error) for each in await attempts(cloud, item)] == [(1, 200, "")]
     assert await said(cloud, part) == []
 
@@ -80,7 +80,7 @@ async def test_failed_deliveries_are_retried_on_schedule_and_then_abandoned(
     await sent(cloud, receiver)
     assert len(receiver.got) == len(SCHEDULE) + 1
     (kept,) = await log(cloud, part)
-    assert (kept.state, kept.attempts) == (State.FAILED, len(SCHEDULE) + 1)
+    assert (kept.state, kept.attempts) == (DeliveryState.FAILED, len(SCHEDULE) + 1)
     assert [each.status for each in await attempts(cloud, item)] == [500] * 8
     first, last = await said(cloud, part)  # the first failure and the last one
     assert (first.level, first.logger) == ("error", "app.trigger.all")
@@ -120,7 +120,7 @@ async def test_permanent_failures_are_not_retried(cloud: MemoryCloud, part: str,
     await made(cloud, part)
     await sent(cloud, Receiver(of_status(status)))
     (kept,) = await log(cloud, part)
-    assert kept.state is State.FAILED
+    assert kept.state is DeliveryState.FAILED
     stops = await cloud.cloud.store.read(lambda sql: deliveries.stops(sql, part))
     assert [stop.target for stop in stops] == ([URL] if status == 410 else [])
     await upload(cloud, part, 5)
@@ -268,8 +268,8 @@ async def test_a_process_that_lost_its_lease_records_nothing(cloud: MemoryCloud,
     clock.now += LEASE
     await sent(cloud, Receiver())
     late = deliveries.Attempt(clock(), timedelta(seconds=90), 0, "no answer")
-    await store.write(lambda sql: deliveries.record(sql, slow, late, State.WAITING, clock() + LEASE))
-    assert [each.state for each in await log(cloud, part)] == [State.DELIVERED]
+    await store.write(lambda sql: deliveries.record(sql, slow, late, DeliveryState.WAITING, clock() + LEASE))
+    assert [each.state for each in await log(cloud, part)] == [DeliveryState.DELIVERED]
     assert [(each.number, each.error) for each in await attempts(cloud, item)] == [(1, ""), (2, "no answer")]
 
 
@@ -295,11 +295,11 @@ async def test_a_waiting_retry_can_be_sent_immediately(cloud: MemoryCloud, part:
     store, receiver = cloud.cloud.store, Receiver(of_status(503), of_status(503))
     await sent(cloud, receiver)
     (waiting,) = await log(cloud, part)
-    assert (waiting.state, waiting.tries) == (State.WAITING, 1)
+    assert (waiting.state, waiting.tries) == (DeliveryState.WAITING, 1)
     await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
     await sent(cloud, receiver)
     (again,) = await log(cloud, part)
-    assert (again.state, again.tries) == (State.WAITING, 2)  # the replay does not add attempts
+    assert (again.state, again.tries) == (DeliveryState.WAITING, 2)  # the replay does not add attempts
     await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
     (taken,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
     with pytest.raises(MachineError) as caught:
@@ -314,7 +314,7 @@ async def test_messages_of_removed_triggers_are_not_sent(cloud: MemoryCloud, par
     await sent(cloud, receiver)
     assert receiver.got == []
     (kept,) = await log(cloud, part)
-    assert kept.state is State.FAILED
+    assert kept.state is DeliveryState.FAILED
     assert "was removed" in (await attempts(cloud, kept.id))[0].error
 
 
@@ -328,7 +328,7 @@ async def test_an_exception_in_a_sender_is_a_failed_attempt(cloud: MemoryCloud, 
     receiver.before = fail
     await sent(cloud, receiver)
     assert "KeyError" in (await attempts(cloud, item))[0].error
-    assert [each.state for each in await log(cloud, part)] == [State.WAITING]
+    assert [each.state for each in await log(cloud, part)] == [DeliveryState.WAITING]
 
 
 async def test_emails_without_a_server_are_stored_with_the_reason(cloud: MemoryCloud, part: str) -> None:
@@ -349,14 +349,14 @@ async def test_push_messages_are_recorded_as_not_delivered(cloud: MemoryCloud, p
     await made(cloud, part, 1, {"type": "push", "value": "phone", "application": "app"})
     await sent(cloud, Receiver())
     (kept,) = await log(cloud, part)
-    assert kept.state is State.FAILED
+    assert kept.state is DeliveryState.FAILED
     assert "push" in (await attempts(cloud, kept.id))[0].error
 
 
 async def test_the_log_is_kept_thirty_days(cloud: MemoryCloud, part: str, clock: Any) -> None:
     store = cloud.cloud.store
     names = await made(cloud, part, 2)
-    await sent(cloud, Receiver(Outcome(200)))
+    await sent(cloud, Receiver(AttemptOutcome(200)))
     clock.now += RETENTION - timedelta(hours=1)
     assert await store.write(lambda sql: deliveries.expire(sql, clock())) == 0
     clock.now += timedelta(hours=2)
@@ -382,7 +382,7 @@ def test_settings_from_the_command_line() -> None:
         sender="a@b.c",
         environment={"MACHINE_CLOUD_SMTP_USER": "u", "MACHINE_CLOUD_SMTP_PASSWORD": "p"},
     ).smtp
-    assert smtp == Settings(host="mail.test", sender="a@b.c", port=2525, username="u", password="p")
+    assert smtp == SmtpSettings(host="mail.test", sender="a@b.c", port=2525, username="u", password="p")
     for text, address in (("mail.test", ("mail.test", 587)), ("[::1]:25", ("::1", 25)), ("[::1]", ("::1", 587))):
         result = settings_of(smtp=text, sender="a@b.c").smtp
         assert result is not None
@@ -423,4 +423,4 @@ async def test_the_pause_applies_to_sent_messages(cloud: MemoryCloud, part: str,
     await sent(cloud, receiver)
     (_, first), (_, second) = receiver.got
     assert second - first >= timedelta(seconds=10)
-    assert [(entry.state, entry.attempts) for entry in await log(cloud, part)] == [(State.DELIVERED, 1)] * 2
+    assert [(entry.state, entry.attempts) for entry in await log(cloud, part)] == [(DeliveryState.DELIVERED, 1)] * 2

@@ -15,22 +15,22 @@ import trio
 from cloud.domain.registry import files, items
 from cloud.domain.training import jobs
 from cloud.server.memory import MemoryCloud
-from cloud.services.training.runner import Runner, Settings
+from cloud.services.training.runner import Runner, RunnerSettings
 from tests.unit.cloud.services.training.world import Tenant, able, tenant
-from training.engine.port import Order, Outcome, Sink
+from training.engine.port import Order, RunOutcome, Sink
 from training.jobs.events import Log, Progress
 
-Program = Callable[[Order, Sink], Awaitable[Outcome]]
+Program = Callable[[Order, Sink], Awaitable[RunOutcome]]
 
 
-async def well(order: Order, sink: Sink) -> Outcome:
+async def well(order: Order, sink: Sink) -> RunOutcome:
     await sink([Log("hello"), Progress(1, 1)])
     order.output.mkdir()
     (order.output / "model.onnx").write_bytes(b"model")
-    return Outcome()
+    return RunOutcome()
 
 
-async def hang(order: Order, sink: Sink) -> Outcome:
+async def hang(order: Order, sink: Sink) -> RunOutcome:
     await sink([Log("hanging")])
     await trio.sleep_forever()
 
@@ -44,7 +44,7 @@ class ScriptedEngine:
         self.running: dict[str, int] = {}
         self.idle = trio.Event()  # a program has ended
 
-    async def run(self, order: Order, sink: Sink) -> Outcome:
+    async def run(self, order: Order, sink: Sink) -> RunOutcome:
         assert order.id not in self.running
         self.running[order.id] = 1
         self.orders.append(order)
@@ -67,7 +67,7 @@ class World:
         self, program: Program, slots: int = 1, stale: Iterable[Path] = ()
     ) -> AsyncIterator[ScriptedEngine]:
         engine = ScriptedEngine(program)
-        settings = Settings(self.folder / "training", slots, self.backbone)
+        settings = RunnerSettings(self.folder / "training", slots, self.backbone)
         async with trio.open_nursery() as nursery:
             runner = Runner(self.us.cloud.cloud, engine, settings)
             runner.remove(stale)

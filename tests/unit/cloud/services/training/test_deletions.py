@@ -17,7 +17,7 @@ from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.training.test_runner import World, hang, well
 from tests.unit.cloud.services.training.world import TRAINING, able, tenant
-from training.engine.port import Order, Outcome, Sink
+from training.engine.port import Order, RunOutcome, Sink
 from training.jobs.events import Log
 
 PACKAGES = "viam.app.packages.v1.PackageService"
@@ -30,7 +30,7 @@ class Held:
         self.go_on = trio.Event()
         self._mistakes = mistakes
 
-    async def __call__(self, order: Order, sink: Sink) -> Outcome:
+    async def __call__(self, order: Order, sink: Sink) -> RunOutcome:
         await sink([Log("started")])
         await self.go_on.wait()
         outcome = await well(order, sink)

@@ -18,7 +18,7 @@ from support.worker import Worker
 from tests.unit.cloud.services.training.runner_world import World, well
 from tests.unit.cloud.services.training.runner_world import world as world
 from tests.unit.support.hostile import dig
-from training.engine.port import Order, Outcome, Sink
+from training.engine.port import Order, RunOutcome, Sink
 
 
 async def gone(folder: Path) -> None:
@@ -28,7 +28,7 @@ async def gone(folder: Path) -> None:
 
 
 async def test_a_job_that_leaves_deep_folders_does_not_stop_the_others(world: World) -> None:
-    async def deep(order: Order, sink: Sink) -> Outcome:
+    async def deep(order: Order, sink: Sink) -> RunOutcome:
         order.checkpoints.parent.mkdir(exist_ok=True)
         dig(order.checkpoints, 1900)
         return await well(order, sink)
@@ -62,7 +62,7 @@ async def test_a_job_at_which_this_program_fails_twice_fails(
         starts += 1
         raise error("nested too deeply")
 
-    async def again(order: Order, sink: Sink) -> Outcome:
+    async def again(order: Order, sink: Sink) -> RunOutcome:
         remove(order.output)
         return await well(order, sink)
 

@@ -20,7 +20,7 @@ from tests.unit.cloud.services.training.test_training_calls import refused
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
 from tests.unit.cloud.triggering_help import Receiver, log, rows, sent
 from training.jobs.lifecycle import Happening
-from triggers.retry import Outcome
+from triggers.retry import AttemptOutcome
 
 URL = "https://receiver.test/secret-path"
 SECRET = "whsec_" + "A" * 32
@@ -188,7 +188,7 @@ async def test_the_list_shows_whether_the_last_message_arrived(us: Tenant) -> No
     subject = await us.submit()
     await end(us, subject, Happening.FAIL, reason="x")
     await messages(us)
-    await sent(us.cloud, Receiver(Outcome(error="nobody there", final=True)))
+    await sent(us.cloud, Receiver(AttemptOutcome(error="nobody there", final=True)))
     (entry,) = await listed(us)
     assert (entry["state"], entry["error"]) == ("failed", "nobody there")
     assert entry["tried"] is not None

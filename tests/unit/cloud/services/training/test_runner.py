@@ -25,7 +25,7 @@ from tests.unit.cloud.services.training.runner_world import Program, World, hang
 from tests.unit.cloud.services.training.runner_world import world as world
 from tests.unit.cloud.services.training.world import TRAINING, tenant
 from training.engine import lock
-from training.engine.port import Order, Outcome, Sink
+from training.engine.port import Order, RunOutcome, Sink
 
 
 async def test_a_completed_job_has_its_model(world: World) -> None:
@@ -59,14 +59,14 @@ async def test_a_completed_job_has_its_model(world: World) -> None:
 async def test_the_dataset_on_disk(world: World) -> None:
     seen: list[dict[str, Any]] = []
 
-    async def look(order: Order, sink: Sink) -> Outcome:
+    async def look(order: Order, sink: Sink) -> RunOutcome:
         for line in (order.dataset / "dataset.jsonl").read_text().splitlines():
             entry = json.loads(line)
             picture = order.dataset / Path(entry["image_path"]).name
             assert (str(picture), picture.read_bytes()[:4]) == (entry["image_path"], b"\x89PNG")
             seen.append(entry)
         assert json.loads((order.dataset / "labels.json").read_text()) == ["ok", "bad"]
-        return Outcome("seen")
+        return RunOutcome("seen")
 
     ids = await world.us.uploads.ids(dataset_id=world.us.dataset)
     box = {"x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.3, "y_max_normalized": 0.4}
@@ -80,27 +80,27 @@ async def test_the_dataset_on_disk(world: World) -> None:
     ]
 
 
-async def none(order: Order, sink: Sink) -> Outcome:
+async def none(order: Order, sink: Sink) -> RunOutcome:
     order.output.mkdir()
-    return Outcome()
+    return RunOutcome()
 
 
-async def linked(order: Order, sink: Sink) -> Outcome:
+async def linked(order: Order, sink: Sink) -> RunOutcome:
     order.output.mkdir()
     (order.output / "model.onnx").symlink_to("/etc/passwd")
-    return Outcome()
+    return RunOutcome()
 
 
-async def broken(order: Order, sink: Sink) -> Outcome:
+async def broken(order: Order, sink: Sink) -> RunOutcome:
     raise MachineError("no process can be started")
 
 
-async def mistaken(order: Order, sink: Sink) -> Outcome:
+async def mistaken(order: Order, sink: Sink) -> RunOutcome:
     raise ValueError("of this project")
 
 
-async def failing(order: Order, sink: Sink) -> Outcome:
-    return Outcome("the program failed with status 1")
+async def failing(order: Order, sink: Sink) -> RunOutcome:
+    return RunOutcome("the program failed with status 1")
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ async def test_a_full_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 
     begun, end = trio.Event(), trio.Event()
 
-    async def long(order: Order, sink: Sink) -> Outcome:
+    async def long(order: Order, sink: Sink) -> RunOutcome:
         begun.set()
         await end.wait()
         return await well(order, sink)
 
     programs = iter([long, well])
 
-    async def each(order: Order, sink: Sink) -> Outcome:
+    async def each(order: Order, sink: Sink) -> RunOutcome:
         return await next(programs)(order, sink)
 
     async with world.running(each, slots=2):
@@ -230,7 +230,7 @@ async def test_a_job_that_is_canceled_while_its_model_is_stored_has_none(
 
 
 async def test_when_the_cloud_stops_the_job_waits_and_continues(world: World) -> None:
-    async def checkpoint(order: Order, sink: Sink) -> Outcome:
+    async def checkpoint(order: Order, sink: Sink) -> RunOutcome:
         order.checkpoints.mkdir()
         try:
             return await hang(order, sink)
@@ -359,7 +359,7 @@ async def test_slots_and_turns(world: World) -> None:
     await others.add("bad", (0, 100, 0))
     together, started, most = trio.Event(), [], 0
 
-    async def count(order: Order, sink: Sink) -> Outcome:
+    async def count(order: Order, sink: Sink) -> RunOutcome:
         nonlocal most
         started.append(order.id)
         most = max(most, len(engine.running))

@@ -27,9 +27,9 @@ from tests.unit.cloud.services.training.test_runner import World, hang
 from tests.unit.cloud.services.training.world import able, tenant
 from tests.unit.cloud.web.test_web_fleet import key_at
 from tests.unit.runtime.parts.web.client import HTML, Browser
-from training.engine.port import Order, Outcome, Sink
+from training.engine.port import Order, RunOutcome, Sink
 from training.jobs.events import Event, Log, Metric, Progress, Status
-from training.jobs.lifecycle import State
+from training.jobs.lifecycle import JobState
 from training.jobs.report import Report
 
 ORIGIN = {"origin": f"http://{HOST}"}
@@ -70,13 +70,13 @@ def figures(files: list[str], label: str = "ok") -> dict[str, Any]:
 def writing(report: Mapping[str, Any] | bytes) -> Any:
     """Return a program that writes a model and a report."""
 
-    async def program(order: Order, sink: Sink) -> Outcome:
+    async def program(order: Order, sink: Sink) -> RunOutcome:
         await sink([Log("<b>hello</b>"), Metric("loss", 0.5, 0), Metric("loss", 0.25, 1), Progress(1, 2)])
         order.output.mkdir()
         (order.output / "model.onnx").write_bytes(b"model")
         content = report if isinstance(report, bytes) else json.dumps(report).encode()
         (order.output / "report.json").write_bytes(content)
-        return Outcome()
+        return RunOutcome()
 
     return program
 
@@ -140,7 +140,7 @@ async def test_a_job_is_shown_live_until_it_ends(world: World, page: Browser) ->
     await world.us.add("bad", number=1)
     begin, end = trio.Event(), trio.Event()
 
-    async def program(order: Order, sink: Sink) -> Outcome:
+    async def program(order: Order, sink: Sink) -> RunOutcome:
         await begin.wait()
         await sink([Progress(1, 2), Log("early")])
         await end.wait()
@@ -214,7 +214,7 @@ async def test_a_job_is_canceled_and_deleted(world: World, page: Browser) -> Non
     assert (await page.send("GET", f"/training/{subject}", HTML)).status == 404
 
 
-def seen_job(state: State, *events: Event, begun: int = 0) -> SeenJob:
+def seen_job(state: JobState, *events: Event, begun: int = 0) -> SeenJob:
     task = NewJob("o", "d", "m", "1")
     job = JobRecord(1, "j", task, Author(KEY, "k"), state, "", START, START, START, None, "", 1, "")
     happened = [Happened(number, START + timedelta(seconds=10), event) for number, event in enumerate(events, 1)]
@@ -224,15 +224,17 @@ def seen_job(state: State, *events: Event, begun: int = 0) -> SeenJob:
 
 def test_the_time_that_remains_is_estimated_from_the_progress() -> None:
     now = START + timedelta(seconds=10)
-    assert views.shown_job(seen_job(State.IN_PROGRESS, Progress(1, 4)), now).remaining == "30 s"
-    assert views.shown_job(seen_job(State.IN_PROGRESS, Progress(1, 4)), now + timedelta(seconds=5)).remaining == "25 s"
-    assert views.shown_job(seen_job(State.IN_PROGRESS, Progress(1, 4), begun=5), now).remaining == "15 s"
+    assert views.shown_job(seen_job(JobState.IN_PROGRESS, Progress(1, 4)), now).remaining == "30 s"
+    assert (
+        views.shown_job(seen_job(JobState.IN_PROGRESS, Progress(1, 4)), now + timedelta(seconds=5)).remaining == "25 s"
+    )
+    assert views.shown_job(seen_job(JobState.IN_PROGRESS, Progress(1, 4), begun=5), now).remaining == "15 s"
     for seen in (
-        seen_job(State.IN_PROGRESS),
-        seen_job(State.IN_PROGRESS, Progress(0, 4)),
-        seen_job(State.IN_PROGRESS, Progress(4, 4)),
-        seen_job(State.IN_PROGRESS, Progress(1, 4), begun=10),
-        seen_job(State.PENDING, Progress(1, 4)),
+        seen_job(JobState.IN_PROGRESS),
+        seen_job(JobState.IN_PROGRESS, Progress(0, 4)),
+        seen_job(JobState.IN_PROGRESS, Progress(4, 4)),
+        seen_job(JobState.IN_PROGRESS, Progress(1, 4), begun=10),
+        seen_job(JobState.PENDING, Progress(1, 4)),
     ):
         assert views.shown_job(seen, now).remaining == ""
 

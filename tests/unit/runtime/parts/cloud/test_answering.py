@@ -30,7 +30,7 @@ from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase
 from rpc.peers.dial import dialled
 from rpc.peers.memory import Pair, memory_channels
-from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.port import Description, IceCandidate, PathReport, PeerChannel, PeerOptions, PeerState
 from rpc.peers.signals import decode_description, encode_description
 from runtime.parts.cloud import answering
 from runtime.parts.cloud.answering import Answering
@@ -54,23 +54,23 @@ class FakePeer(ConnectionBase):
         self.options = options
         self.pair = pair
         self.offered: Description | None = None
-        self.remote: list[Candidate] = []
+        self.remote: list[IceCandidate] = []
         self.opens = trio.Event()
         self.opens.set()
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         channel: Any = self.pair[1]
         channel.wait_open = self.opens.wait
         return self.pair[1]
 
     async def offer(self) -> Description:
-        self.gathered(Candidate("candidate:9", "0", 0))
+        self.gathered(IceCandidate("candidate:9", "0", 0))
         self.gathered(None)
         return Description("offer", "v=0")
 
     async def answer(self) -> Description:
         for text in ("candidate:1", "candidate:2"):
-            self.gathered(Candidate(text, "0", 0))
+            self.gathered(IceCandidate(text, "0", 0))
         self.gathered(None)
         return Description("answer", "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n")
 
@@ -80,7 +80,7 @@ class FakePeer(ConnectionBase):
         self.offered = description
         self.entered(PeerState.CONNECTING)
 
-    async def add_candidate(self, candidate: Candidate) -> None:
+    async def add_candidate(self, candidate: IceCandidate) -> None:
         self.remote.append(candidate)
         self.opens.set()
 
@@ -95,7 +95,7 @@ class FakePeer(ConnectionBase):
 class CallerPeer(FakePeer):
     """The client's end."""
 
-    def channel(self, label: str, number: int) -> Channel:
+    def channel(self, label: str, number: int) -> PeerChannel:
         self.opens = trio.Event()
         channel: Any = self.pair[0]
         channel.wait_open = self.opens.wait
@@ -233,7 +233,7 @@ async def test_a_client_is_connected_and_calls(monkeypatch: pytest.MonkeyPatch) 
         assert decode_description(first["init"]["sdp"]).kind == "answer"
         assert [update["update"]["candidate"]["candidate"] for update in updates] == ["candidate:1", "candidate:2"]
         (peer,) = machine.engine.peers
-        assert peer.remote == [Candidate("candidate:9", "0", 0)]
+        assert peer.remote == [IceCandidate("candidate:9", "0", 0)]
         assert peer.offered == Description("offer", "v=0")
         (server,) = peer.options.servers
         assert server.urls == ("turn:turn.example",)
@@ -362,7 +362,7 @@ async def test_attempts_of_a_caller_are_limited_and_counted(monkeypatch: pytest.
         with pytest.raises(MachineError, match="clients with the same key") as caught:
             await machine.offer()
         assert caught.value.kind is ErrorKind.EXHAUSTED
-        await machine.engine.peers[0].add_candidate(Candidate("candidate:9", "0", 0))
+        await machine.engine.peers[0].add_candidate(IceCandidate("candidate:9", "0", 0))
         with trio.fail_after(LIMIT):
             await machine.engine.peers[0].wait_state(PeerState.CONNECTED)
         machine.engine.patient = False
@@ -480,7 +480,7 @@ async def test_dialling_raises_the_error_of_the_cloud_or_of_the_machine(monkeypa
 @pytest.mark.parametrize("state", [PeerState.FAILED, PeerState.CLOSED])
 async def test_a_machine_that_cannot_be_reached(state: PeerState, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(CallerPeer):
-        def channel(self, label: str, number: int) -> Channel:
+        def channel(self, label: str, number: int) -> PeerChannel:
             if not number:
                 self.never = MessageChannel(label, Mock())
             return self.never

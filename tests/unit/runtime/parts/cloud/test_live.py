@@ -17,7 +17,7 @@ from trio.testing import MockClock
 from engine.components.sensing.sensor import Sensor
 from engine.registry import Registry
 from engine.resource import Extra
-from engine.views.readings import Reading
+from engine.views.readings import SensorReading
 from runtime.parts.cloud.live import MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, bounded, send_snapshots, snapshot
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.pages.view import MachineSource
@@ -178,7 +178,7 @@ async def test_a_snapshot_is_bounded_whatever_there_is(autojump_clock: MockClock
         huge = replace(resource, reason="x" * 10_000, dependencies=tuple(f"d{number}" for number in range(20)))
         many = tuple(replace(huge, name=f"{SENSOR}/{number}") for number in range(2000))
         readings = {
-            f"{SENSOR}/{n}": Reading(0, tuple((f"k{i}", "v" * 900, 1.0) for i in range(500))) for n in range(50)
+            f"{SENSOR}/{n}": SensorReading(0, tuple((f"k{i}", "v" * 900, 1.0) for i in range(500))) for n in range(50)
         }
         result = snapshot(replace(status, resources=many), readings)
         assert len(result["resources"][0]["reason"]) == MAX_TEXT

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from cloud.domain.certificates.issue import Pair, new_leaf, new_root
+from cloud.domain.certificates.issue import CertificatePair, new_leaf, new_root
 from engine.options import Options
 from rpc.call import ServerCore
 from rpc.network.listeners import open_listeners
@@ -44,7 +44,7 @@ def options(*, no_tls: bool = False) -> Options:
     return Options(config=Path("m.json"), no_tls=no_tls)
 
 
-def held(pair: Pair | None = LEAF) -> InMemoryTls:
+def held(pair: CertificatePair | None = LEAF) -> InMemoryTls:
     tls = InMemoryTls(plain_locally=True)
     if pair is not None:
         tls.take(pair.certificate.encode(), pair.key.encode())

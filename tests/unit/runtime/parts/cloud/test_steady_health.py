@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from engine.components.sensing.sensor import Sensor
 from engine.registry import Registry
-from engine.views.health import Health, health_of
+from engine.views.health import MachineHealth, health_of
 from runtime.parts.cloud.link import _state
 from runtime.parts.cloud.live import _Since, snapshot
 from runtime.server.memory import MemoryMachine, open_machine
@@ -74,7 +74,7 @@ async def test_retries_of_a_resource_leave_it_unhealthy(autojump_clock: MockCloc
         await trio.sleep(2)
         since = _Since()
         first = facts(memory, since)
-        assert first[0] == Health(ready=1, unhealthy=2, waiting=1, problems=1)  # unhealthy: camera and wrong
+        assert first[0] == MachineHealth(ready=1, unhealthy=2, waiting=1, problems=1)  # unhealthy: camera and wrong
         assert first[1] == (1, 2, 1, 1)
         shown = await memory.client().call("viam.robot.v1.RobotService", "", "get_machine_status")
         reasons = {entry["name"].rpartition("/")[2]: entry["error"] for entry in shown["resources"]}

@@ -20,10 +20,10 @@ from rpc.api.memory import MemoryChannel
 from runtime.parts.data.files.disk import InlineDisk
 from runtime.parts.data.files.files import CaptureFile
 from runtime.parts.data.files.frames import framed
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.names import folder_of
 from runtime.parts.data.files.store import Store
-from runtime.parts.data.sync.sync import Settings, Syncer
+from runtime.parts.data.sync.sync import Syncer, SyncSettings
 from runtime.parts.data.sync.upload import SERVICE, Uploader
 from uplink.contact import Contact
 
@@ -207,7 +207,7 @@ def picture(data: bytes, *, label: str = "") -> bytes:
     return framed(message.SerializeToString())
 
 
-def write(folder: Path, source: Source, content: bytes, at: int = 0, mime_type: str = "") -> Path:
+def write(folder: Path, source: CaptureSource, content: bytes, at: int = 0, mime_type: str = "") -> Path:
     """Write a closed capture file that was begun `at` microseconds after the first."""
     place = folder / folder_of(source.component_type, source.component_name, source.method)
     file = CaptureFile(place, source.header(mime_type), lambda: T0 + at * 1000)
@@ -215,12 +215,12 @@ def write(folder: Path, source: Source, content: bytes, at: int = 0, mime_type: 
     return file.finish()
 
 
-def sensor(name: str = "s", **more: Any) -> Source:
-    return Source("rdk:component:sensor", name, "Readings", **more)
+def sensor(name: str = "s", **more: Any) -> CaptureSource:
+    return CaptureSource("rdk:component:sensor", name, "Readings", **more)
 
 
-def camera(name: str = "c") -> Source:
-    return Source("rdk:component:camera", name, "GetImages", binary=True)
+def camera(name: str = "c") -> CaptureSource:
+    return CaptureSource("rdk:component:camera", name, "GetImages", binary=True)
 
 
 def counted(
@@ -240,11 +240,11 @@ def counted(
 
 @asynccontextmanager
 async def syncing(
-    folder: Path, cloud: FakeCloud, *, settings: Settings | None = None, disk: InlineDisk | None = None, **more: Any
+    folder: Path, cloud: FakeCloud, *, settings: SyncSettings | None = None, disk: InlineDisk | None = None, **more: Any
 ) -> AsyncIterator[Syncer]:
     """Run a syncer of `folder`."""
     store = Store(folder, InlineDisk(), LOG, largest=2**18)
-    syncer = Syncer(store, disk or InlineDisk(), cloud.uploader(), settings or Settings(6.0), **more)
+    syncer = Syncer(store, disk or InlineDisk(), cloud.uploader(), settings or SyncSettings(6.0), **more)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(syncer.run)
         yield syncer

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from rpc.api import messages
 from runtime.parts.data.counters import Counters
 from runtime.parts.data.files import files
-from runtime.parts.data.files.encode import Record
+from runtime.parts.data.files.encode import CaptureRecord
 from runtime.parts.data.files.files import CaptureFile, probe
 from runtime.parts.data.files.frames import Damaged, framed, frames
-from runtime.parts.data.files.messages import Source, parameters_of
+from runtime.parts.data.files.messages import CaptureSource, parameters_of
 from runtime.parts.data.files.names import folder_of, safe_part, stem_of
 from runtime.parts.data.files.read import capture_files, is_being_written, read_capture_file
 from runtime.parts.data.files.recover import Recovered, recover
 from runtime.parts.data.files.retention import Limits, Usage, chosen, make_room
 from runtime.parts.data.files.writer import UNCOMMITTED_FILES, FileLayout, Files
 
-SOURCE = Source("rdk:component:sensor", "s", "Readings", {"unit": "K", "depth": 2}, ("a", "b"))
+SOURCE = CaptureSource("rdk:component:sensor", "s", "Readings", {"unit": "K", "depth": 2}, ("a", "b"))
 
 
 def reading(number: int, size: int = 0) -> bytes:
@@ -163,7 +163,7 @@ def test_a_header_says_what_was_captured(tmp_path: Path) -> None:
 
 def test_a_header_of_a_picture_names_its_kind() -> None:
     sync = messages.load("app.datasync.v1.data_sync_pb2")
-    source = Source("rdk:component:camera", "c", "GetImages", binary=True)
+    source = CaptureSource("rdk:component:camera", "c", "GetImages", binary=True)
     ((_, message),) = frames(source.header("image/png"))
     header = sync.DataCaptureMetadata.FromString(message)
     assert header.type == sync.DATA_TYPE_BINARY_SENSOR
@@ -177,8 +177,8 @@ def place(folder: Path, *, binary: bool = False, largest: int = 10_000) -> FileL
     return FileLayout(folder, SOURCE.header, binary, largest)
 
 
-def records(*numbers: int, size: int = 0) -> list[Record]:
-    return [Record(reading(number, size)) for number in numbers]
+def records(*numbers: int, size: int = 0) -> list[CaptureRecord]:
+    return [CaptureRecord(reading(number, size)) for number in numbers]
 
 
 def test_a_file_never_grows_beyond_its_limit(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from engine.components.motion.motor import Powered
 from engine.components.sensing.encoder import EncoderPosition, PositionType
 from engine.services.vision import CaptureAll, Classification, Detection
 from rpc.api.convert import values
-from runtime.parts.data.files.encode import Record, Times, encoder, plain
+from runtime.parts.data.files.encode import CaptureRecord, Times, encoder, plain
 from runtime.parts.data.files.frames import frames
 from runtime.parts.data.methods import _METHODS, find, methods_of
 from schema.errors import ConfigError, MachineError
@@ -32,7 +32,7 @@ from tests.unit.runtime.parts.data.machines import capturing, contents, machine,
 TIMES = Times(1_000, 2_000)
 
 
-def sensor_data(record: Record) -> Any:
+def sensor_data(record: CaptureRecord) -> Any:
     from rpc.api import messages
 
     ((_, message),) = frames(record.data)

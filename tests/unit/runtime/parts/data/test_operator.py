@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from command.cli import main
 from rpc.api import messages
 from runtime.parts.data.export import Export, _kinds, csv_, jsonl
-from runtime.parts.data.files.encode import Record, Times, encoder
+from runtime.parts.data.files.encode import CaptureRecord, Times, encoder
 from runtime.parts.data.files.files import CaptureFile
 from runtime.parts.data.files.frames import framed
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.names import folder_of
 from runtime.parts.data.methods import find
 from runtime.parts.data.rows import Selection, captured_rows, flattened
@@ -37,7 +37,7 @@ def reading(value: Any, seconds: float) -> bytes:
     (record,) = encoder(API.parse("rdk:component:sensor"), find(API.parse("rdk:component:sensor"), "Readings", ""))(
         value, Times(nanoseconds(seconds), nanoseconds(seconds) + 1000)
     )
-    assert isinstance(record, Record)
+    assert isinstance(record, CaptureRecord)
     return record.data
 
 
@@ -48,7 +48,7 @@ def picture(data: bytes, seconds: float) -> bytes:
     return framed(message.SerializeToString())
 
 
-def file(folder: Path, source: Source, *parts: bytes, seconds: float = 0, closed: bool = True) -> Path:
+def file(folder: Path, source: CaptureSource, *parts: bytes, seconds: float = 0, closed: bool = True) -> Path:
     where = folder / folder_of(source.component_type, source.component_name, source.method)
     first = CaptureFile(where, source.header("image/png" if source.binary else ""), lambda: nanoseconds(seconds))
     first.append(b"".join(parts), len(parts))
@@ -58,9 +58,9 @@ def file(folder: Path, source: Source, *parts: bytes, seconds: float = 0, closed
     return first.path
 
 
-THERMOMETER = Source("rdk:component:sensor", "thermometer", "Readings", {"unit": "K"}, ("a", "b"))
-GAUGE = Source("rdk:component:sensor", "gauge", "Readings")
-EYE = Source("rdk:component:camera", "eye", "GetImages", binary=True)
+THERMOMETER = CaptureSource("rdk:component:sensor", "thermometer", "Readings", {"unit": "K"}, ("a", "b"))
+GAUGE = CaptureSource("rdk:component:sensor", "gauge", "Readings")
+EYE = CaptureSource("rdk:component:camera", "eye", "GetImages", binary=True)
 
 
 @pytest.fixture

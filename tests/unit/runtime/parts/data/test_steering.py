@@ -20,9 +20,9 @@ from runtime.parts.data.capture.collector import CLOSE_LIMIT
 from runtime.parts.data.files import backlog as backlogs
 from runtime.parts.data.files.backlog import Backlog
 from runtime.parts.data.files.disk import InlineDisk, ThreadDisk
-from runtime.parts.data.files.encode import Record
-from runtime.parts.data.files.health import Health, unusable
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.encode import CaptureRecord
+from runtime.parts.data.files.health import DiskHealth, unusable
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.read import capture_files
 from runtime.parts.data.files.recover import recover
 from runtime.parts.data.files.store import Store
@@ -174,8 +174,8 @@ async def test_wrong_attributes_stop_the_data_manager_alone(autojump_clock: Mock
 # ---- the backlog
 
 
-def record(size: int = 1) -> Record:
-    return Record(b"x" * size)
+def record(size: int = 1) -> CaptureRecord:
+    return CaptureRecord(b"x" * size)
 
 
 async def test_a_full_backlog_makes_the_resource_wait(autojump_clock: MockClock) -> None:
@@ -258,7 +258,7 @@ class Listening:
 
 
 def header(mime_type: str) -> bytes:
-    return Source("rdk:component:sensor", "s", "Readings").header(mime_type)
+    return CaptureSource("rdk:component:sensor", "s", "Readings").header(mime_type)
 
 
 @asynccontextmanager
@@ -274,10 +274,10 @@ def endings(folder: Path) -> list[str]:
     return [path.suffix for path in capture_files(folder)]
 
 
-def real(number: int) -> Record:
+def real(number: int) -> CaptureRecord:
     from tests.unit.runtime.parts.data.test_files import reading
 
-    return Record(reading(number))
+    return CaptureRecord(reading(number))
 
 
 async def test_writes_are_gathered(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -421,7 +421,7 @@ def test_each_refusal_has_its_remedy(error: OSError, words: str) -> None:
 
 def test_trouble_is_over_when_it_is_over_for_all() -> None:
     said: list[str] = []
-    health = Health(Path("/c"), LOG, said.append)
+    health = DiskHealth(Path("/c"), LOG, said.append)
     first, two = object(), object()
     health.refused(first, OSError(errno.ENOSPC, "full"))
     health.refused(first, OSError(errno.ENOSPC, "full"))
@@ -438,7 +438,7 @@ def test_trouble_is_over_when_it_is_over_for_all() -> None:
 async def test_a_store_counts_what_comes_back(autojump_clock: MockClock, tmp_path: Path) -> None:
     store = Store(tmp_path / "c", InlineDisk(), LOG, largest=1000)
     await store.prepare()
-    source = Source("rdk:component:sensor", "s", "Readings")
+    source = CaptureSource("rdk:component:sensor", "s", "Readings")
     for _ in range(2):
         async with trio.open_nursery() as nursery:
             with store.writing("k", source, 10) as writer:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from runtime.parts.data.files.messages import Source
+from runtime.parts.data.files.messages import CaptureSource
 from runtime.parts.data.files.retention import Limits, make_room
 from runtime.parts.data.files.store import Store
 from runtime.parts.data.sync import pieces, waiting
-from runtime.parts.data.sync.sync import Settings
+from runtime.parts.data.sync.sync import SyncSettings
 from runtime.parts.data.sync.upload import PIECE, UNARY
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.parts.data.clouds import (
@@ -42,7 +42,7 @@ from tests.unit.runtime.parts.data.clouds import (
 
 
 async def test_readings_go_with_what_their_file_says_of_them(autojump_clock: MockClock, tmp_path: Path) -> None:
-    source = Source("rdk:component:board", "pi", "Analogs", {"reader_name": "a"}, ("trial", "roof"))
+    source = CaptureSource("rdk:component:board", "pi", "Analogs", {"reader_name": "a"}, ("trial", "roof"))
     path = write(tmp_path, source, reading(1) + reading(2))
     cloud = FakeCloud()
     async with syncing(tmp_path, cloud) as syncer:
@@ -72,7 +72,7 @@ async def test_a_picture_is_added_to_the_datasets_of_its_method(
     autojump_clock: MockClock, tmp_path: Path, ids: Any, added: list[str]
 ) -> None:
     cloud = FakeCloud()
-    source = Source("rdk:service:vision", "v", "CaptureAllFromCamera", {"dataset_ids": ids}, binary=True)
+    source = CaptureSource("rdk:service:vision", "v", "CaptureAllFromCamera", {"dataset_ids": ids}, binary=True)
     write(tmp_path, source, picture(b"jpeg"), mime_type="image/jpeg")
     async with syncing(tmp_path, cloud):
         await trio.sleep(1)
@@ -142,7 +142,7 @@ async def test_so_many_at_one_time_but_one_of_a_method(autojump_clock: MockClock
         now.remove(name)
 
     cloud.before = slowly
-    async with syncing(tmp_path, cloud, settings=Settings(6.0, simultaneous=3)):
+    async with syncing(tmp_path, cloud, settings=SyncSettings(6.0, simultaneous=3)):
         await trio.sleep(30)
     assert cloud.most_at_once == 3
     assert len(cloud.kept) == 20
@@ -222,7 +222,9 @@ async def test_a_file_in_transfer_is_not_deleted_to_make_room(autojump_clock: Mo
 async def test_sync_on_demand_goes_when_nothing_may_leave(autojump_clock: MockClock, tmp_path: Path) -> None:
     counted(tmp_path, 2)
     cloud = FakeCloud()
-    async with syncing(tmp_path, cloud, settings=Settings(6.0, automatic=False), may_upload=lambda: False) as syncer:
+    async with syncing(
+        tmp_path, cloud, settings=SyncSettings(6.0, automatic=False), may_upload=lambda: False
+    ) as syncer:
         await trio.sleep(100)
         assert cloud.calls == []
         await syncer.sync()
@@ -298,7 +300,7 @@ def test_nothing_is_lost_and_nothing_is_there_twice(
         cloud.before = cloud.after = hazard
         while left(folder):
             with trio.move_on_after(chance.uniform(0.1, 100)):
-                async with syncing(folder, cloud, settings=Settings(1.0, simultaneous=simultaneous)):
+                async with syncing(folder, cloud, settings=SyncSettings(1.0, simultaneous=simultaneous)):
                     await trio.sleep_forever()
             cloud.before = cloud.after = hazard
 

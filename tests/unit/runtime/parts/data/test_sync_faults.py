@@ -17,7 +17,7 @@ from trio.testing import MockClock
 
 from runtime.parts.data.files.frames import framed
 from runtime.parts.data.sync import waiting
-from runtime.parts.data.sync.sync import MAX_DELAY, MAX_FULL_DELAY, Settings
+from runtime.parts.data.sync.sync import MAX_DELAY, MAX_FULL_DELAY, SyncSettings
 from runtime.parts.data.sync.upload import UNARY, limit_of
 from tests.unit.runtime.parts.data.clouds import (
     FakeCloud,
@@ -129,7 +129,7 @@ async def test_a_file_that_fails_alone_is_tried_ever_more_seldom(
     counted(tmp_path, 2, name="other", first=10)
     cloud, messages = FakeCloud(), [""]
     cloud.before = failing(status, when=lambda item: item.metadata.component_name == "s" and item.name == first.name)
-    async with syncing(tmp_path, cloud, settings=Settings(30.0), report=messages.append) as syncer:
+    async with syncing(tmp_path, cloud, settings=SyncSettings(30.0), report=messages.append) as syncer:
         await trio.sleep(1)
         assert sorted(cloud.numbers()) == [1, 10, 11], "no other file waits for it"
         assert "1 files could not be uploaded and will be retried: no" in messages[-1]
@@ -247,7 +247,7 @@ async def test_waiting_files_are_uploaded_as_soon_as_the_cloud_is_back(
     counted(tmp_path, 3)
     cloud = FakeCloud()
     cloud.before = failing(Status.UNAVAILABLE, message="gone")
-    async with syncing(tmp_path, cloud, settings=Settings(86_400.0)) as syncer:
+    async with syncing(tmp_path, cloud, settings=SyncSettings(86_400.0)) as syncer:
         await trio.sleep(3600)
         tried = len(cloud.calls)
         assert syncer.status()["problem"] == "gone"

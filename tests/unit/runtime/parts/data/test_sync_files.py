@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from runtime.parts.data.sync import delivery
 from runtime.parts.data.sync.delivery import labels_of
-from runtime.parts.data.sync.sync import Settings
+from runtime.parts.data.sync.sync import SyncSettings
 from runtime.parts.data.sync.upload import PIECE
 from runtime.parts.data.sync.waiting import waiting
 from tests.unit.runtime.parts.data.clouds import FakeCloud, Upload, counted, failing, left, syncing
@@ -39,8 +39,8 @@ def other(tmp_path: Path) -> Path:
     return tmp_path / "other"
 
 
-def both(other: Path, **more: Any) -> Settings:
-    return Settings(6.0, other_folders=(other,), **more)
+def both(other: Path, **more: Any) -> SyncSettings:
+    return SyncSettings(6.0, other_folders=(other,), **more)
 
 
 def today() -> float:
@@ -132,7 +132,7 @@ async def test_a_folder_within_another_is_looked_at_once(autojump_clock: MockClo
     counted(capture, 2)
     put(capture / "sub" / "a.txt")
     cloud = FakeCloud()
-    settings = Settings(6.0, other_folders=(capture, capture / "sub"))
+    settings = SyncSettings(6.0, other_folders=(capture, capture / "sub"))
     async with syncing(capture, cloud, settings=settings, today=lambda: NOW):
         await trio.sleep(1)
     assert len(cloud.calls) == 3

@@ -23,11 +23,11 @@ from rpc.network.mdns import (
     SRV,
     TXT,
     A,
+    DnsRecord,
     Message,
     Name,
     Present,
     Question,
-    Record,
     Service,
     decode,
     encode,
@@ -35,7 +35,7 @@ from rpc.network.mdns import (
 from rpc.network.network_interfaces import Interface
 from runtime.parts.mdns.announcer import PENDING, Announcer
 from runtime.parts.mdns.names import Names, names_of
-from runtime.parts.mdns.places import Place
+from runtime.parts.mdns.places import AnnouncedPlace
 from runtime.parts.mdns.records import ENUMERATION, SERVICE, TEXTS, Zone
 from runtime.parts.mdns.replies import Replies
 
@@ -93,7 +93,7 @@ class Member:
 
 
 def announcer(address: IPv4Address = HERE, *, port: int = 8080, own: frozenset[Any] = frozenset()) -> Announcer:
-    place = Place(Interface(2, "lan0", False, True, (address,)), port, (address,))
+    place = AnnouncedPlace(Interface(2, "lan0", False, True, (address,)), port, (address,))
     return Announcer(place, NAMES, own | {address}, structlog.get_logger(), chance=lambda low, high: high)
 
 
@@ -106,7 +106,7 @@ async def living(ether: Ether, *announcers: Announcer) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-def ask(name: Name, kind: int, *, accepted: tuple[Record, ...] = (), unicast: bool = False, **more: Any) -> Message:
+def ask(name: Name, kind: int, *, accepted: tuple[DnsRecord, ...] = (), unicast: bool = False, **more: Any) -> Message:
     return Message((Question(name, kind, unicast),), accepted, **more)
 
 
@@ -179,7 +179,7 @@ async def test_a_later_conflict_makes_it_probe_again(autojump_clock: MockClock) 
     first = announcer()
     async with living(ether, first):
         await trio.sleep(5)
-        stranger = Message(answers=(Record(HOST, A, OTHER, 120, flush=True),), response=True)
+        stranger = Message(answers=(DnsRecord(HOST, A, OTHER, 120, flush=True),), response=True)
         await ether.say("stranger", stranger, port=4000)  # ignored: it does not come from the mDNS port
         await wait_all_tasks_blocked()
         assert first.announced
@@ -203,7 +203,7 @@ async def test_many_conflicts_slow_it_down(autojump_clock: MockClock) -> None:
             said, seen = ether.said[seen:], len(ether.said)
             for _, sender, message in said:
                 for question in message.questions if sender == str(HERE) else ():
-                    answer = Record(question.name, A, OTHER, 120, flush=True)
+                    answer = DnsRecord(question.name, A, OTHER, 120, flush=True)
                     await ether.say("hostile", Message(answers=(answer,), response=True))
 
     with capture_logs() as lines:
@@ -239,8 +239,8 @@ async def test_shared_answers_wait_a_little_and_unique_ones_do_not(autojump_cloc
 
 async def test_known_answers_are_not_said_again(autojump_clock: MockClock) -> None:
     ether = Ether()
-    half = Record(SERVICE, PTR, INSTANCE, 2250)
-    less = Record(SERVICE, PTR, ("rover.example", *SERVICE), 2249)
+    half = DnsRecord(SERVICE, PTR, INSTANCE, 2250)
+    less = DnsRecord(SERVICE, PTR, ("rover.example", *SERVICE), 2249)
     async with living(ether, announcer()):
         await asked(ether, ask(SERVICE, PTR, accepted=(half, less)))
         ((_, answer),) = ether.of(str(HERE))
@@ -249,7 +249,7 @@ async def test_known_answers_are_not_said_again(autojump_clock: MockClock) -> No
 
 async def test_more_known_answers_may_follow(autojump_clock: MockClock) -> None:
     ether = Ether()
-    instances = tuple(Record(SERVICE, PTR, (name, *SERVICE), 4500) for name in NAMES.instances)
+    instances = tuple(DnsRecord(SERVICE, PTR, (name, *SERVICE), 4500) for name in NAMES.instances)
     async with living(ether, announcer()):
         await asked(ether, ask(SERVICE, PTR, truncated=True), wait=0.3)
         assert not ether.of(str(HERE))
@@ -275,7 +275,7 @@ async def test_a_probe_for_our_name_is_answered_at_once(autojump_clock: MockCloc
     ether = Ether()
     async with living(ether, announcer()):
         probe = Message(
-            (Question(HOST, ANY, unicast=True),), authorities=(Record(HOST, A, IPv4Address("10.0.0.9"), 120),)
+            (Question(HOST, ANY, unicast=True),), authorities=(DnsRecord(HOST, A, IPv4Address("10.0.0.9"), 120),)
         )
         await asked(ether, probe)
         await ether.say("10.0.0.8", probe)
@@ -356,18 +356,18 @@ def test_absent_records_are_denied() -> None:
 @pytest.mark.parametrize(
     ("record", "contradicts"),
     [
-        (Record(HOST, A, OTHER, 120), True),
-        (Record(HOST, A, HERE, 120), False),
-        (Record(HOST, A, IPv4Address("10.0.0.3"), 120), False),  # its own record, from another interface
-        (Record(HOST, A, OTHER, 0), False),  # a goodbye
-        (Record(INSTANCE, SRV, Service(9, HOST), 120), True),
-        (Record(INSTANCE, SRV, Service(8080, ("ROVER-EXAMPLE", "local")), 120), False),
-        (Record(INSTANCE, TXT, (b"else",), 120), True),
-        (Record(SERVICE, PTR, ("other", *SERVICE), 120), False),
-        (Record(HOST, NSEC, b"", 120), False),
-        (Record(("other", "local"), A, OTHER, 120), False),
+        (DnsRecord(HOST, A, OTHER, 120), True),
+        (DnsRecord(HOST, A, HERE, 120), False),
+        (DnsRecord(HOST, A, IPv4Address("10.0.0.3"), 120), False),  # its own record, from another interface
+        (DnsRecord(HOST, A, OTHER, 0), False),  # a goodbye
+        (DnsRecord(INSTANCE, SRV, Service(9, HOST), 120), True),
+        (DnsRecord(INSTANCE, SRV, Service(8080, ("ROVER-EXAMPLE", "local")), 120), False),
+        (DnsRecord(INSTANCE, TXT, (b"else",), 120), True),
+        (DnsRecord(SERVICE, PTR, ("other", *SERVICE), 120), False),
+        (DnsRecord(HOST, NSEC, b"", 120), False),
+        (DnsRecord(("other", "local"), A, OTHER, 120), False),
     ],
 )
-def test_contradictions(record: Record, contradicts: bool) -> None:
+def test_contradictions(record: DnsRecord, contradicts: bool) -> None:
     zone = Zone(NAMES, 8080, [HERE], own=frozenset((HERE, IPv4Address("10.0.0.3"))))
     assert zone.contradicts(record) is contradicts

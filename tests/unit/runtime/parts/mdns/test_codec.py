@@ -20,11 +20,11 @@ from rpc.network.mdns import (
     TXT,
     A,
     Data,
+    DnsRecord,
     MdnsError,
     Message,
     Present,
     Question,
-    Record,
     Service,
     decode,
     encode,
@@ -58,10 +58,10 @@ def test_a_query_as_bytes() -> None:
 def test_a_response_as_bytes() -> None:
     response = Message(
         answers=(
-            Record(SERVICE, PTR, ROVER, 4500),
-            Record(ROVER, SRV, Service(8080, HOST), 120, flush=True),
+            DnsRecord(SERVICE, PTR, ROVER, 4500),
+            DnsRecord(ROVER, SRV, Service(8080, HOST), 120, flush=True),
         ),
-        additionals=(Record(HOST, A, IPv4Address("10.77.0.1"), 120, flush=True),),
+        additionals=(DnsRecord(HOST, A, IPv4Address("10.77.0.1"), 120, flush=True),),
         response=True,
     )
     assert encode(response) == RESPONSE
@@ -72,12 +72,12 @@ def test_dnspython_reads_our_messages() -> None:
     everything = Message(
         (Question(SERVICE, PTR), Question(HOST, ANY)),
         (
-            Record(SERVICE, PTR, ("rover.example", *SERVICE), 4500),
-            Record(ROVER, TXT, (b"grpc", b"a=b"), 4500),
-            Record(ROVER, SRV, Service(8080, HOST), 120),
-            Record(HOST, A, IPv4Address("10.0.0.1"), 120),
-            Record(HOST, AAAA, IPv6Address("fe80::1"), 120),
-            Record(HOST, NSEC, Present(frozenset((A, AAAA))), 120),
+            DnsRecord(SERVICE, PTR, ("rover.example", *SERVICE), 4500),
+            DnsRecord(ROVER, TXT, (b"grpc", b"a=b"), 4500),
+            DnsRecord(ROVER, SRV, Service(8080, HOST), 120),
+            DnsRecord(HOST, A, IPv4Address("10.0.0.1"), 120),
+            DnsRecord(HOST, AAAA, IPv6Address("fe80::1"), 120),
+            DnsRecord(HOST, NSEC, Present(frozenset((A, AAAA))), 120),
         ),
         response=True,
         id=7,
@@ -102,8 +102,8 @@ def test_messages_of_dnspython_are_read() -> None:
     text = 'id 9\nopcode QUERY\nflags QR AA\n;ANSWER\n_rpc._tcp.local. 60 IN PTR R.local.\nR.local. 60 IN TXT "x" "y"\n'
     decoded = decode(dns.message.from_text(text).to_wire())
     assert decoded.answers == (
-        Record(SERVICE, PTR, ("R", "local"), 60),
-        Record(("R", "local"), TXT, (b"x", b"y"), 60),
+        DnsRecord(SERVICE, PTR, ("R", "local"), 60),
+        DnsRecord(("R", "local"), TXT, (b"x", b"y"), 60),
     )
 
 
@@ -113,7 +113,7 @@ NUMBERS = st.integers(0, 65535)
 
 
 @st.composite
-def records(draw: st.DrawFn) -> Record:
+def records(draw: st.DrawFn) -> DnsRecord:
     kind = draw(st.sampled_from([A, AAAA, PTR, SRV, TXT, 99]))
     data: Data
     if kind == A:
@@ -128,7 +128,7 @@ def records(draw: st.DrawFn) -> Record:
         data = tuple(draw(st.lists(st.binary(min_size=1, max_size=40), max_size=4)))
     else:
         data = draw(st.binary(max_size=40))
-    return Record(draw(NAMES), kind, data, draw(st.integers(0, 2**32 - 1)), draw(st.booleans()))
+    return DnsRecord(draw(NAMES), kind, data, draw(st.integers(0, 2**32 - 1)), draw(st.booleans()))
 
 
 SECTIONS = st.lists(records(), max_size=4).map(tuple)
@@ -196,13 +196,13 @@ def test_pointers_in_a_circle_end() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        Record(("",), A, IPv4Address(1), 1),
-        Record(("x" * 64,), A, IPv4Address(1), 1),
-        Record(("x" * 60,) * 5, A, IPv4Address(1), 1),
-        Record(("x",), TXT, (b"x" * 256,), 1),
+        DnsRecord(("",), A, IPv4Address(1), 1),
+        DnsRecord(("x" * 64,), A, IPv4Address(1), 1),
+        DnsRecord(("x" * 60,) * 5, A, IPv4Address(1), 1),
+        DnsRecord(("x",), TXT, (b"x" * 256,), 1),
     ],
 )
-def test_messages_that_cannot_be_written(record: Record) -> None:
+def test_messages_that_cannot_be_written(record: DnsRecord) -> None:
     with pytest.raises(MdnsError):
         encode(Message(answers=(record,)))
 
@@ -214,10 +214,13 @@ def test_records_of_other_classes_are_left_out() -> None:
 def test_names_are_compared_without_case() -> None:
     assert key(("Rover", "LOCAL")) == key(("rover", "local"))
     assert key(("Ä",)) != key(("ä",))
-    first, other = Record(("A",), SRV, Service(1, ("H",)), 5), Record(("a",), SRV, Service(1, ("h",)), 9, flush=True)
+    first, other = (
+        DnsRecord(("A",), SRV, Service(1, ("H",)), 5),
+        DnsRecord(("a",), SRV, Service(1, ("h",)), 9, flush=True),
+    )
     assert first.same(other)
-    assert not first.same(Record(("a",), SRV, Service(2, ("h",)), 5))
-    assert Record(("A",), PTR, ("X",), 5).same(Record(("a",), PTR, ("x",), 5))
+    assert not first.same(DnsRecord(("a",), SRV, Service(2, ("h",)), 5))
+    assert DnsRecord(("A",), PTR, ("X",), 5).same(DnsRecord(("a",), PTR, ("x",), 5))
 
 
 def test_texts_with_keys() -> None:

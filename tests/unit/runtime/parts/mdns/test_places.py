@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import pytest
 
 from command.machine.discover import FoundMachine, address_of, machines_of
-from rpc.network.mdns import AAAA, SRV, TXT, A, Record, Service
+from rpc.network.mdns import AAAA, SRV, TXT, A, DnsRecord, Service
 from rpc.network.network_interfaces import Interface, read_interfaces
 from runtime.parts.mdns.places import ADDRESSES, places
 from runtime.parts.mdns.records import SERVICE
@@ -94,14 +94,14 @@ def test_messages_of_the_kernel() -> None:
 def test_machines_that_answered() -> None:
     host = ("Rover-example", "local")
     records = [
-        Record(("rover-example", *SERVICE), SRV, Service(8080, host), 10),
-        Record(("rover.example", *SERVICE), SRV, Service(8080, host), 10),
-        Record(("rover-example", *SERVICE), TXT, (b"grpc",), 10),
-        Record(("rover-example", "local"), AAAA, IPv6Address("fe80::1"), 10),
-        Record(("rover-example", "local"), A, IPv4Address("10.0.0.1"), 10),
-        Record(("rover-example", "local"), A, IPv4Address("10.0.0.1"), 10),
-        Record(("printer", "_ipp", "_tcp", "local"), SRV, Service(631, ("printer", "local")), 10),
-        Record(("arm", *SERVICE), SRV, Service(80, ("arm", "local")), 10),
+        DnsRecord(("rover-example", *SERVICE), SRV, Service(8080, host), 10),
+        DnsRecord(("rover.example", *SERVICE), SRV, Service(8080, host), 10),
+        DnsRecord(("rover-example", *SERVICE), TXT, (b"grpc",), 10),
+        DnsRecord(("rover-example", "local"), AAAA, IPv6Address("fe80::1"), 10),
+        DnsRecord(("rover-example", "local"), A, IPv4Address("10.0.0.1"), 10),
+        DnsRecord(("rover-example", "local"), A, IPv4Address("10.0.0.1"), 10),
+        DnsRecord(("printer", "_ipp", "_tcp", "local"), SRV, Service(631, ("printer", "local")), 10),
+        DnsRecord(("arm", *SERVICE), SRV, Service(80, ("arm", "local")), 10),
     ]
     arm, rover = machines_of(records, "eth0")
     assert arm == FoundMachine("arm", "arm.local", 80, (), "eth0", {})

@@ -12,7 +12,7 @@ from runtime.programs import store
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.runtime.parts.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
-from uplink.downloads import RESERVE, Expected, Part, Source, download, part_of
+from uplink.downloads import RESERVE, DownloadSource, Expected, Part, download, part_of
 
 
 def status(line: str, body: bytes = b"") -> Answer:
@@ -34,7 +34,8 @@ async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = 
     async with worker.opened():
         with trio.fail_after(LIMIT):
             await download(
-                Source.of(web.url, [("authorization", "Bearer x")], etag=SHA), Part(part_of(root, sha256)), worker,
+                DownloadSource.of(web.url, [("authorization", "Bearer x")], etag=SHA),
+                Part(part_of(root, sha256)), worker,
                 Expected(sha256, size), progress=messages.append,
             )  # fmt: skip
     return messages
@@ -152,6 +153,8 @@ async def test_a_disk_without_room(tmp_path: Path, free: int, words: str) -> Non
     worker = Worker("test")
     async with Web(whole).open() as web, worker.opened():
         with pytest.raises(MachineError, match=words) as caught:
-            await download(Source.of(web.url, ()), part, worker, Expected(SHA, len(DATA)), progress=lambda there: None)
+            await download(
+                DownloadSource.of(web.url, ()), part, worker, Expected(SHA, len(DATA)), progress=lambda there: None
+            )
         assert caught.value.kind is ErrorKind.EXHAUSTED
         assert not part.path.exists()

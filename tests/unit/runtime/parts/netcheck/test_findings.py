@@ -14,14 +14,14 @@ from engine.part import PartContext
 from runtime.parts.netcheck.background import REPEATED, NetworkChecks
 from runtime.parts.netcheck.checks import gateway
 from runtime.parts.netcheck.command import cloud_host, report
-from runtime.parts.netcheck.finding import REMEDIES, Finding, Outcome, failures, loss, mapping
+from runtime.parts.netcheck.finding import REMEDIES, NetcheckFinding, Outcome, failures, loss, mapping
 from runtime.parts.netcheck.targets import Targets, load, split
 from schema.document.machine import MachineDocument, decode_document
 from schema.errors import ConfigError
 
 
-def finding(check: str, outcome: Outcome, target: str = "x") -> Finding:
-    return Finding(check, target, outcome, "detail")
+def finding(check: str, outcome: Outcome, target: str = "x") -> NetcheckFinding:
+    return NetcheckFinding(check, target, outcome, "detail")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def finding(check: str, outcome: Outcome, target: str = "x") -> Finding:
         ([], 0),
     ],
 )
-def test_one_success_is_enough_where_servers_are_redundant(findings: list[Finding], count: int) -> None:
+def test_one_success_is_enough_where_servers_are_redundant(findings: list[NetcheckFinding], count: int) -> None:
     assert len(failures(findings)) == count
 
 
@@ -167,7 +167,7 @@ def test_only_a_machine_of_a_cloud_has_the_node() -> None:
 def test_a_failure_is_logged_when_it_begins_and_when_it_ends() -> None:
     checks = part()
     said: list[Any] = []
-    rounds: list[tuple[list[Finding], tuple[str, ...]]] = [
+    rounds: list[tuple[list[NetcheckFinding], tuple[str, ...]]] = [
         ([finding("dns", "failed"), finding("resolve", "failed"), finding("ping", "ok")], ()),
         ([finding("dns", "failed"), finding("ping", "ok")], REPEATED),
         ([finding("dns", "ok"), finding("ping", "failed")], REPEATED),

@@ -132,7 +132,7 @@ SENSOR_METHODS = (
 
 
 class MachineInMemory:
-    """Implements `engine.views.source.Source`."""
+    """Implements `engine.views.source.PageSource`."""
 
     def __init__(self, status: MachineStatus | None = None) -> None:
         self.now = status or rover()

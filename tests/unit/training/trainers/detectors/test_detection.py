@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 from engine.services.mlmodel import FlatTensors
 from models.mlmodel.onnx.session import OnnxSession
 from models.mlmodel.tensors import tensor
-from models.vision.mlmodel.model_output import Reading, boxes, roles_of
+from models.vision.mlmodel.model_output import TensorReading, boxes, roles_of
 from tests.unit.training.trainers.small import backbone as small_backbone
 from training.jobs.events import Metric, Progress, of_line
 from training.trainers import backbone as backbones
@@ -80,7 +80,7 @@ def detected(model: Path, image: Image.Image) -> list[Any]:
     output = session.infer(FlatTensors({"image": floats})).tensors
     roles = roles_of(session.metadata.output_info, {}, len(LABELS))
     assert roles.detects
-    return boxes(output, roles, Reading(0.4))
+    return boxes(output, roles, TensorReading(0.4))
 
 
 @pytest.mark.slow
@@ -172,11 +172,11 @@ def test_continuing_gives_the_same_weights(tmp_path: Path) -> None:
         8,
         numpy.ones(2, "float32"),
     )
-    plan = fitting.Plan(4, 2)
+    plan = fitting.FittingPlan(4, 2)
 
-    def start() -> tuple[fitting.State, network.Adam]:
+    def start() -> tuple[fitting.CheckpointState, network.Adam]:
         weights = network.initial(numpy, [3], 2, 0)
-        return fitting.State(weights, 0, dict(weights), -1.0, 0), network.Adam(numpy, weights)
+        return fitting.CheckpointState(weights, 0, dict(weights), -1.0, 0), network.Adam(numpy, weights)
 
     whole, optimizer = start()
     list(fitting.fit(numpy, data, whole, optimizer, 1, plan, lambda weights: 0.5))
@@ -194,13 +194,15 @@ def test_continuing_gives_the_same_weights(tmp_path: Path) -> None:
 
 def test_early_stopping() -> None:
     weights = network.initial(numpy, [3], 1, 0)
-    state, optimizer = fitting.State(weights, 0, dict(weights), -1.0, 0), network.Adam(numpy, weights)
+    state, optimizer = fitting.CheckpointState(weights, 0, dict(weights), -1.0, 0), network.Adam(numpy, weights)
     shape = (1, 8, 8)
     data = fitting.Data(
         (numpy.zeros((*shape, 3), "float16"),), [()], ["a"], 8, numpy.ones(1, "float32")
     )  # fmt: skip
     values = iter([0.1, 0.3, *[0.2] * 50])
-    epochs = list(fitting.fit(numpy, data, state, optimizer, 0, fitting.Plan(50, 1), lambda weights: next(values)))
-    assert list(fitting.fit(numpy, data, state, optimizer, 0, fitting.Plan(50, 1), lambda weights: 1.0)) == []
+    epochs = list(
+        fitting.fit(numpy, data, state, optimizer, 0, fitting.FittingPlan(50, 1), lambda weights: next(values))
+    )
+    assert list(fitting.fit(numpy, data, state, optimizer, 0, fitting.FittingPlan(50, 1), lambda weights: 1.0)) == []
     assert len(epochs) == 2 + fitting.PATIENCE
     assert state.best_figure == 0.3
