@@ -225,7 +225,7 @@ def _heights(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[V
 
 
 def _spread(row: Sequence[Vertex], targets: Sequence[float]) -> list[float]:
-    """Return the middles nearest to `wanted` (least squares) that keep order and spacing: pool adjacent violators."""
+    """Return the middles nearest to `targets` (least squares) that keep order and spacing: pool adjacent violators."""
     offsets = [0.0]
     for above, below in pairwise(row):
         offsets.append(offsets[-1] + (_size(above) + _size(below)) / 2 + GAP_Y)

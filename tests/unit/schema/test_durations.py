@@ -49,3 +49,9 @@ def test_format(seconds: float, text: str) -> None:
 @given(st.integers(-(10**15), 10**15))
 def test_format_is_the_inverse_of_parse(nanoseconds: int) -> None:
     assert round(parse_duration(format_duration(nanoseconds / 1e9)) * 1e9) == pytest.approx(nanoseconds, abs=1)
+
+
+def test_the_longest_duration_is_one_nanosecond_below_the_limit_of_the_wire() -> None:
+    with pytest.raises(ValueError, match="292 years"):
+        parse_duration(f"{2**63}ns")
+    assert parse_duration(f"{2**63 - 1025}ns") == pytest.approx(2**63 / 1e9)

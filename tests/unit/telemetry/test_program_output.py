@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry.logs.entry import LEFT_OUT
 from telemetry.logs.program_output import MAX_LINE, Lines
 
 
@@ -41,3 +42,10 @@ def test_an_endless_line_takes_no_memory() -> None:
     lines = Lines()
     assert [len(line) for _ in range(1000) for line in lines.feed(b"x" * MAX_LINE)] == [MAX_LINE + 1]
     assert len(lines._partial) == 0
+
+
+def test_the_longest_line_is_whole() -> None:
+    (line,) = Lines().feed(b"x" * MAX_LINE + b"\n")
+    assert line == "x" * MAX_LINE
+    (longer,) = Lines().feed(b"x" * (MAX_LINE + 1) + b"\n")
+    assert longer == "x" * MAX_LINE + LEFT_OUT

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schema.decoding import Effort
 from schema.errors import ConfigError
 from tests.unit.triggers.condition_table import ROWS
 from tests.unit.triggers.make import NOW, conditional, data, trigger, upload
@@ -267,3 +268,11 @@ def test_a_search_that_takes_too_long_is_stopped_and_reported() -> None:
     finding = findings((expected,), {"s": "a" * 8000})[0]
     assert not finding.holds
     assert "was stopped" in finding.reason
+
+
+@pytest.mark.parametrize(("left", "fired"), [(2, True), (1, False), (0, False)])
+def test_a_condition_needs_a_step_for_each_comparison(left: int, fired: bool) -> None:
+    both = trigger(conditional({"operator": "gt", "value": {"a": 1}}, {"operator": "lt", "value": {"a": 9}}))
+    effort = Effort(left)
+    assert (fires(both, upload({"a": 5}), effort) is not None) is fired
+    assert effort.left == 0

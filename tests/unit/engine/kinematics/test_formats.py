@@ -11,7 +11,7 @@ import pytest
 from engine.components.motion.kinematics import Kinematics, KinematicsFormat, MimicJoint
 from engine.geometry.chain import forward_kinematics
 from engine.geometry.sva import Joint, Link, kinematics
-from engine.kinematics import arms
+from engine.kinematics import arms, dh
 from engine.kinematics.formats import chain_of, read_chain
 from schema.errors import ConfigError, ErrorKind, MachineError
 
@@ -195,3 +195,11 @@ def test_a_joint_without_limits_turns_freely() -> None:
     joint = chain.joints[1]
     assert isinstance(joint, Joint)
     assert (joint.low, joint.high) == (-math.inf, math.inf)
+
+
+def test_a_joint_may_be_fixed_by_equal_limits() -> None:
+    joint, _ = dh.row("a", 1.0, 2.0, 90.0, low=5.0, high=5.0)
+    assert isinstance(joint, Joint)
+    assert (joint.low, joint.high) == (5.0, 5.0)
+    with pytest.raises(ValueError, match="min > max"):
+        dh.row("a", 1.0, 2.0, 90.0, low=5.1, high=5.0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hal.control.pid import Gains, pid
-from hal.control.speed import NEAR, SpeedControl
+from hal.control.speed import NEAR, NUDGE, SpeedControl
 
 TOP = 2.0  # revolutions per second
 DT = 0.02
@@ -182,3 +183,15 @@ def test_pid_is_bounded(
 
 def test_pid_is_the_sum_of_its_terms() -> None:
     assert pid(Gains(0.5, 2.0, 0.25), error=0.2, integral=0.1, derivative=-0.4, feed_forward=0.3) == pytest.approx(0.5)
+
+
+def test_the_first_nudge_of_a_stuck_shaft_has_its_full_strength() -> None:
+    controller = SpeedControl(top_speed=1.0, acceleration=1e9, ticks_per_revolution=100, gains=Gains(0.0, 0.0))
+    controller.begin(0.0)
+    dt, powers = 0.01, []
+    for _ in range(40):
+        power = controller.to_place(0.0, 0.05, 1.0, dt)
+        assert power is not None
+        powers.append(power)
+    rises = [after - before for before, after in pairwise(powers) if after > before]
+    assert rises[-1] == pytest.approx(NUDGE * dt)

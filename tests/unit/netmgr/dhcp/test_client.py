@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from netmgr.dhcp import client as machine
-from netmgr.dhcp.client import NAK_WAIT, Client, ClientIdentity, DhcpPhase, DhcpStep, lease_of
+from netmgr.dhcp.client import MIN_LEASE, NAK_WAIT, Client, ClientIdentity, DhcpPhase, DhcpStep, lease_of
 from netmgr.dhcp.codec import REPLY, DhcpKind, DhcpMessage, Option, decode, encode
 from netmgr.dhcp.server import DhcpServer
 
@@ -220,3 +220,9 @@ def test_client_and_server_agree_over_a_network_that_loses_and_repeats_packets(s
         leases = [state.client.lease for state in states.values() if state.client.lease is not None]
         assert len({lease.address for lease in leases}) == len(leases), "two clients have the same address"
     assert sum(state.client.lease is not None for state in states.values()) >= 4
+
+
+@pytest.mark.parametrize(("seconds", "usable"), [(MIN_LEASE, True), (MIN_LEASE - 1, False)])
+def test_a_lease_has_the_shortest_time_or_more(seconds: int, usable: bool) -> None:
+    offer = answer(machine.start(ME, None, 0.0, half), DhcpKind.OFFER, LEASE_TIME=seconds.to_bytes(4, "big"))
+    assert (lease_of(offer, 0.0) is not None) is usable

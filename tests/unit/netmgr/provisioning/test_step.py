@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from netmgr.model.events import JoinFailure
 from netmgr.model.network import Personal
+from netmgr.provisioning.candidates import is_there
 from netmgr.provisioning.states import (
     FIRST_WRONG_PASSWORD,
     HEARD,
@@ -23,6 +24,8 @@ from netmgr.provisioning.states import (
     Forced,
     Interacted,
     Mode,
+    ProvisioningState,
+    Tried,
     kept,
     restored,
 )
@@ -401,3 +404,12 @@ def test_an_attempt_that_a_power_cut_ended_has_failed() -> None:
     attempt = restored(kept(device.state), 0.0).attempt
     assert attempt is not None
     assert (attempt.progress, attempt.detail) == ("failed", "the device was restarted meanwhile")
+
+
+def test_a_hidden_network_without_an_answer_is_tried_again_after_a_while() -> None:
+    network = wifi(hidden=True)
+    state = ProvisioningState(
+        tried={network.label: Tried(network=network, failures=1, last=100.0, failure=JoinFailure.NOT_FOUND)}
+    )
+    assert not is_there(state, network, 100.0 + HEARD - 0.1)
+    assert is_there(state, network, 100.0 + HEARD)

@@ -118,3 +118,7 @@ def test_names() -> None:
 def test_the_path_of_a_mistake_is_extracted_from_a_reason(reason: str, path: str) -> None:
     result = words.path_in(reason)
     assert (result[1], "".join(result)) == (path, reason)
+
+
+def test_sizes_change_their_unit_before_they_have_four_digits() -> None:
+    assert [words.bytes_text(size) for size in (999, 1000, 999_499, 999_500)] == ["999 B", "1 kB", "999 kB", "1 MB"]
