@@ -142,7 +142,10 @@ def with_channel(address: CloudAddress) -> tuple[CloudAddress, Channel]:
 
 @asynccontextmanager
 async def shared_channel(address: CloudAddress) -> AsyncIterator[CloudAddress]:
-    """Yield an address `with_channel`, which is open in the context."""
+    """Yield an address `with_channel`, which is open in the context; `address` itself if it has a channel."""
+    if address.opened is not None:
+        yield address
+        return
     shared, channel = with_channel(address)
     async with channel:
         yield shared

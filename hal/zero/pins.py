@@ -16,6 +16,7 @@ from gpiozero.pins import Pin
 
 from hal.hardware import Hardware
 from hal.ports.digital import Bias, DigitalInput, InputSettings, Line, OutputSettings
+from support import ChangeSignal
 
 _BIAS: Final[dict[str, Bias]] = {"floating": "none", "up": "up", "down": "down"}
 _EDGES: Final = ("both", "rising", "falling", "none")
@@ -59,7 +60,7 @@ class PortPin(Pin):  # type: ignore[misc]
         self._port: Any = None
         self._scope = trio.CancelScope()
         self._requested = trio.Event()
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
 
     def __repr__(self) -> str:
         return str(self._info.name)
@@ -134,13 +135,12 @@ class PortPin(Pin):  # type: ignore[misc]
 
     def _fulfilled(self, request: PinRequest | None) -> None:
         self._applied = request
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.announce()
 
     async def settled(self) -> None:
         """Wait until the current request is applied."""
         while self._applied != self._request:
-            await self._changed.wait()
+            await self._changed.next.wait()
 
     # ---- requests of gpiozero
 

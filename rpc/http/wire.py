@@ -9,6 +9,8 @@ from typing import Final
 
 import trio
 
+from support import ChangeSignal
+
 SLICE: Final = 64 * 1024  # bytes that a slow peer must accept within the time limit
 RECEIVE: Final = 64 * 1024
 
@@ -106,7 +108,7 @@ class Outbox:
         self._queue: list[bytes] = []
         self._size = 0  # queued and being written
         self._wake = trio.Event()
-        self._progress = trio.Event()
+        self._progress = ChangeSignal()
         self.broken = False
 
     def put(self, data: bytes) -> None:
@@ -128,7 +130,7 @@ class Outbox:
         """Wait until at most `size` bytes are unwritten or the wire has failed. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while self._size > size and not self.broken:
-            await self._progress.wait()
+            await self._progress.next.wait()
 
     async def run(self) -> None:
         """Write queued bytes until cancelled or the wire fails."""
@@ -148,5 +150,4 @@ class Outbox:
             self._advance()
 
     def _advance(self) -> None:
-        self._progress.set()
-        self._progress = trio.Event()
+        self._progress.announce()

@@ -223,7 +223,7 @@ class Connection(SendingStreams):
     async def _watch_idle(self, idle: float) -> None:
         while True:
             if self.streams:
-                await self.quiet.wait()
+                await self.quiet.next.wait()
             since = self.quiet_since
             await trio.sleep_until(since + idle)
             await catch_up()

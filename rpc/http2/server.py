@@ -236,7 +236,7 @@ class ServerConnection(Connection):
             if not any(isinstance(stream.receiver, Exchange) for stream in self.streams.values()):
                 self.give_up("authentication timeout")
                 return
-            await self.quiet.wait()
+            await self.quiet.next.wait()
 
     def _full(self) -> bool:
         """Return True if no further stream is allowed.

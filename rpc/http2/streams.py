@@ -25,7 +25,7 @@ from rpc.http2.writer import Writer
 from rpc.inbox import Budget
 from rpc.limits import Limits
 from rpc.statistics import Statistics
-from support import Bucket
+from support import Bucket, ChangeSignal
 
 
 class Streams:
@@ -57,7 +57,7 @@ class Streams:
         self.faulty = False
         self.settled = trio.Event()  # the peer's first SETTINGS have arrived
         self.last_read = 0.0
-        self.quiet = trio.Event()  # set when the last stream ends
+        self.quiet = ChangeSignal()  # when the last stream ends
         self.quiet_since = trio.current_time()
         # Limits set by the peer
         self.send_window = frames.DEFAULT_WINDOW
@@ -125,8 +125,7 @@ class Streams:
                 self.writer.put(frames.rst_stream(sid, self.early_end))
         if not self.streams:
             self.quiet_since = trio.current_time()
-            self.quiet.set()
-            self.quiet = trio.Event()
+            self.quiet.announce()
             if self.draining and not self.accepting:
                 self.close()
 

@@ -22,7 +22,7 @@ from rpc.datachannel import Responder
 from rpc.network import TlsError
 from rpc.peers import HOST, SERVICE
 from schema import ErrorKind, MachineError
-from support import ungrouped
+from support import ChangeSignal, DoublingDelay, ungrouped
 from uplink import CloudAddress, shared_channel
 
 ANSWER: Final = f"{SERVICE}Answer"
@@ -47,7 +47,7 @@ class Answering:
         self._address = address
         self._clients = clients
         self._keys: frozenset[tuple[str, str]] = frozenset()
-        self._keys_changed = trio.Event()
+        self._keys_changed = ChangeSignal()
         self._attempts = trio.Semaphore(MAX_ATTEMPTS)
 
     def configure(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -55,12 +55,11 @@ class Answering:
         accepted = frozenset(keys)
         if accepted != self._keys:
             self._keys = accepted
-            changed, self._keys_changed = self._keys_changed, trio.Event()
-            changed.set()
+            self._keys_changed.announce()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Wait for offers at the cloud and answer them, and wait again after each failure to reach it."""
-        delay = FIRST_DELAY
+        delays = DoublingDelay(FIRST_DELAY, MAX_DELAY)
         task_status.started()
         while True:
             begun = trio.current_time()
@@ -70,23 +69,22 @@ class Answering:
             except (MachineError, TlsError) as error:
                 _log.debug("not waiting for offers", reason=str(error))
             if trio.current_time() - begun > MAX_DELAY:
-                delay = FIRST_DELAY
-            if await self._address.contact.pause(delay * random.uniform(0.5, 1.0)):
-                delay = FIRST_DELAY
-            delay = min(2 * delay, MAX_DELAY)
+                delays.reset()
+            if await self._address.contact.pause(delays.next() * random.uniform(0.5, 1.0)):
+                delays.reset()
 
     async def admits(self, caller: Identity | None) -> bool:
         """Return whether a caller's key is accepted; wait a little for one that is new."""
         with trio.move_on_after(KEY_LIMIT):
             while not self._knows(caller):
-                await self._keys_changed.wait()
+                await self._keys_changed.next.wait()
             return True
         return False
 
     async def until_revoked(self, caller: Identity | None) -> None:
         """Wait until the key of a caller is not accepted any more."""
         while self._knows(caller):
-            await self._keys_changed.wait()
+            await self._keys_changed.next.wait()
 
     def _knows(self, caller: Identity | None) -> bool:
         return caller is not None and (caller.kind, caller.entity) in self._keys

@@ -12,6 +12,7 @@ import structlog
 import trio
 
 from hal.linux import ClockChanges
+from support import ChangeSignal
 from support.clock import LOCALTIME, device_zone
 from support.files import follow_files
 from telemetry.logs.logger_names import JOBS
@@ -54,7 +55,7 @@ class SystemClock:
     def __init__(self, wall: Callable[[], datetime] = utc_now) -> None:
         self._wall = wall
         self._zone: tzinfo = UTC
-        self._set = trio.Event()
+        self._set = ChangeSignal()
         self._mark = (trio.current_time(), wall())
         self.notice = ""  # how the clock was set last, since the start; empty if it was not
         self._read_zone()
@@ -70,7 +71,7 @@ class SystemClock:
         """
         left = (moment.astimezone(UTC) - self._wall()).total_seconds()
         with trio.move_on_after(max(0.0, min(left, LONGEST_WAIT))):
-            await self._set.wait()
+            await self._set.next.wait()
 
     async def run(self) -> None:
         """Follow changes of the clock and of the time zone until cancelled."""
@@ -112,8 +113,7 @@ class SystemClock:
         self._wake()
 
     def _wake(self) -> None:
-        changed, self._set = self._set, trio.Event()
-        changed.set()
+        self._set.announce()
 
 
 class VirtualClock:
@@ -122,7 +122,7 @@ class VirtualClock:
     def __init__(self, start: datetime) -> None:
         self.notice = ""
         self._zone = start.tzinfo
-        self._set = trio.Event()
+        self._set = ChangeSignal()
         self._start, self._begin = start.astimezone(UTC), trio.current_time()
 
     def now(self) -> datetime:
@@ -132,7 +132,7 @@ class VirtualClock:
     async def wait_until(self, moment: datetime) -> None:
         """Wait until `moment`, or shorter: the clock or the zone may have been set."""
         with trio.move_on_after(max(0.0, (moment.astimezone(UTC) - self.now().astimezone(UTC)).total_seconds())):
-            await self._set.wait()
+            await self._set.next.wait()
 
     async def run(self) -> None:
         """Notice that the clock or the zone is set, until cancelled."""
@@ -144,8 +144,7 @@ class VirtualClock:
         self.notice = notice_of(shift, moment) if abs(shift) >= NOTABLE else self.notice
         self._zone = moment.tzinfo
         self._start, self._begin = moment.astimezone(UTC), trio.current_time()
-        changed, self._set = self._set, trio.Event()
-        changed.set()
+        self._set.announce()
 
 
 def notice_of(seconds: float, now: datetime) -> str:

@@ -16,6 +16,7 @@ from runtime.parts.remotes.client import RemoteClient, RemoteSession
 from runtime.parts.remotes.dial import Route
 from schema import ErrorKind, MachineError, ResourceName
 from schema.document import Remote
+from support import ChangeSignal
 
 NOT_YET: Final = "not connected yet"
 
@@ -38,7 +39,7 @@ class RemoteLink:
         self.introduction: Introduction | None = None  # the last one, if the remote is a machine of the cloud
         self.path = ""  # of calls, for people; empty while it is not connected, and for remotes with only one
         self.failure = NOT_YET  # why it is not connected; empty while it is
-        self.news = trio.Event()  # set, and replaced, when anything here has changed
+        self.news = ChangeSignal()  # at each change of anything here
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger(f"rdk.remote.{remote.name}")
         self._this_machine = this_machine
         self._changed = changed
@@ -111,5 +112,4 @@ class RemoteLink:
         self._notify()
 
     def _notify(self) -> None:
-        self.news.set()
-        self.news = trio.Event()
+        self.news.announce()

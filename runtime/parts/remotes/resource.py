@@ -30,7 +30,7 @@ class RemoteResource(Proxied):
         link, node = self.attributes.link, current_node()
         task_status.started()
         while True:
-            news = link.news
+            news = link.news.next
             if problem := link.problem_of(self.name):
                 node.unhealthy(problem)
             else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
@@ -13,6 +12,7 @@ from engine import Options
 from engine.calls import Introduction, reachable, this_computer
 from runtime.server.endpoint import Endpoint
 from schema.document import API_KEY, MachineDocument
+from support import ChangeSignal
 
 if TYPE_CHECKING:
     from grpclib.const import Handler
@@ -47,7 +47,7 @@ class Gate:
         self._endpoint = endpoint
         self._authenticator: Authenticator | None = None
         self.keys = 0  # number of active credentials
-        self.changed = trio.Event()  # some callers may not be admitted any more; replaced when it is set
+        self.changed = ChangeSignal()  # some callers may not be admitted any more
         self.operators: frozenset[str] = frozenset()  # ids of keys that may not call what is GUARDED
 
     @property
@@ -130,8 +130,7 @@ class Gate:
         return self.authenticator.holds(caller) if caller is not None and self.enabled else not self.enabled
 
     def _notify(self) -> None:
-        self.changed.set()
-        self.changed = trio.Event()
+        self.changed.announce()
 
 
 def _location_secrets(document: MachineDocument) -> list[str]:

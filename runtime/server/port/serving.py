@@ -27,7 +27,7 @@ from runtime.server.port.gate import GUARDED, Gate
 from runtime.server.port.signalling import PREFIX, LocalSignalling
 from runtime.server.port.statistics import series_handler
 from schema.document import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, MachineDocument, Network
-from support import Worker
+from support import ChangeSignal, Worker
 
 ROBOT_SERVICE: Final = "viam.robot.v1.RobotService"
 STREAM_SERVICE: Final = "proto.stream.v1.StreamService"
@@ -149,7 +149,7 @@ class Serving:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.gate = Gate(machine.options, machine.endpoint)
-        self.changed = trio.Event()  # the keys or origins changed
+        self.changed = ChangeSignal()  # the keys or origins changed
         self.bound = trio.Event()  # the port has been opened at least once
         self._network = machine.configured.document.network
         self.dispatch = Dispatch(machine.roster, machine.traffic, requests_limit=requests_limit())
@@ -181,8 +181,7 @@ class Serving:
         self.machine.traffic.sessions.window = document.network.sessions.heartbeat_window
         self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
         self._network = document.network
-        self.changed.set()
-        self.changed = trio.Event()
+        self.changed.announce()
 
     def origins(self, *, loopback: bool) -> Origins:
         """Return the origins of web pages that may make calls now."""
@@ -301,7 +300,7 @@ class Listening:
         """Log when a new configuration changes the exposure."""
         serving, log = self._serving, self._serving.machine.log
         while True:
-            await serving.changed.wait()
+            await serving.changed.next.wait()
             exposure = serving.exposure(loopback=loopback)
             if exposure != logged:
                 logged = exposure

@@ -98,7 +98,7 @@ class LocalSignalling:
         Until the key is removed, its person logs out, or an open machine gets keys.
         """
         while self._gate.admits(caller):
-            await self._gate.changed.wait()
+            await self._gate.changed.next.wait()
 
     def _part(self, stream: Any) -> WebRtc:
         """Return the part with the connections. GRPCError: UNIMPLEMENTED for programs, and without WebRTC."""

@@ -107,7 +107,8 @@ class Page:
         self._session = session
         self._events = Events()
         self._scripts = True
-        self._expected: list[re.Pattern[str]] = []
+        # The TypeScript SDK reports a message that was on its way when the page ended its stream.
+        self._expected = [re.compile(r"^no stream for id; discarding id \d+n?$")]
         self._errors = errors
         self.dialogs: list[str] = []
         """Kinds of the dialogs that pages have opened, such as `beforeunload`; each is accepted."""

@@ -27,6 +27,7 @@ from runtime.parts.data.sync.delivery import Parcel, Sent
 from runtime.parts.data.sync.upload import Busy, Uploader
 from runtime.parts.data.sync.waiting import Waiting, shown
 from schema import ErrorKind, MachineError
+from support import DoublingDelay
 
 FIRST_DELAY: Final = 0.5  # seconds until the next attempt while the cloud accepts nothing; doubled, with jitter
 MAX_DELAY: Final = 60.0  # seconds; reference value
@@ -98,7 +99,7 @@ class Syncer:
         self._log: structlog.stdlib.BoundLogger = store.log
         self._wake = trio.Event()
         self._requests: list[_Request] = []
-        self._delay = FIRST_DELAY
+        self._delays = DoublingDelay(FIRST_DELAY, MAX_DELAY)
         self._requested_delay = 0.0  # seconds that the cloud asked to wait
         self._urgent_problem = ""  # `cloud_problem`, if it does not disappear by itself
         self._retries: dict[Path, tuple[float, float]] = {}  # due time and next delay of files that failed individually
@@ -113,7 +114,7 @@ class Syncer:
     def cloud_is_back(self) -> None:
         """Start the next round now if uploads failed because of the cloud."""
         if self.cloud_problem:
-            self._delay = FIRST_DELAY
+            self._delays.reset()
             self.wake()
 
     async def sync(self) -> None:
@@ -167,8 +168,7 @@ class Syncer:
     def _pause(self) -> float:
         if not self.cloud_problem:
             return self._settings.interval
-        delay, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
-        return max(delay * random.uniform(0.5, 1.0), self._requested_delay * random.uniform(1.0, 1.2))
+        return max(self._delays.next() * random.uniform(0.5, 1.0), self._requested_delay * random.uniform(1.0, 1.2))
 
     async def _round(self, *, demanded: bool) -> str:
         """Upload all files that are due (all files if `demanded`). Return why files still wait, or ""."""
@@ -250,7 +250,7 @@ class Syncer:
         self._urgent_problem = self.cloud_problem if error.kind in _NEEDS_ACTION else ""
 
     def _cloud_works(self) -> None:
-        self._delay = FIRST_DELAY
+        self._delays.reset()
         if self.cloud_problem:
             self._log.info("uploads of captured data work again", files=self.waiting)
             self.cloud_problem = self._urgent_problem = ""
