@@ -20,7 +20,6 @@ from cloud.domain.queries.bson import decode
 from cloud.domain.queries.query import QueryAnswer, QueryError, QueryStage
 from cloud.services.data.data import DataService
 from schema import MachineError
-from support import ChangeSignal
 
 MOST: Final = 4 * 1024 * 1024  # bytes of rows that are sent to the page; a file has all
 LINE_LIMIT: Final = 10.0  # seconds
@@ -47,7 +46,7 @@ class StreamedAnswer(Response):
         del self.headers["content-length"]
         self._service, self._organization, self._query = service, organization, query
         self._stage: tuple[QueryStage, int] | None = None
-        self._changed = ChangeSignal()
+        self._changed = trio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the lines; see ASGI 3. A caller that does not read a line for LINE_LIMIT seconds ends the query, too."""
@@ -61,10 +60,9 @@ class StreamedAnswer(Response):
             await send({"type": "http.response.body", "body": last + b"\n"})
 
     async def _send_stages(self, send: Send, query: trio.CancelScope) -> None:
-        changed = self._changed.next
         while True:
-            await changed.wait()
-            changed = self._changed.next
+            await self._changed.wait()
+            self._changed = trio.Event()
             assert self._stage is not None
             stage, percent = self._stage
             line = json.dumps({"stage": stage.value, "percent": percent}).encode() + b"\n"
@@ -75,7 +73,7 @@ class StreamedAnswer(Response):
 
     def _report(self, stage: QueryStage, percent: int) -> None:
         self._stage = stage, percent
-        self._changed.announce()
+        self._changed.set()
 
     async def _asked(self) -> bytes:
         try:

@@ -406,7 +406,7 @@ def test_an_attempt_that_a_power_cut_ended_has_failed() -> None:
     assert (attempt.progress, attempt.detail) == ("failed", "the device was restarted meanwhile")
 
 
-def test_a_hidden_network_without_an_answer_is_tried_again_after_a_while() -> None:
+def test_silent_hidden_network() -> None:
     network = wifi(hidden=True)
     state = ProvisioningState(
         tried={network.label: Tried(network=network, failures=1, last=100.0, failure=JoinFailure.NOT_FOUND)}
