@@ -39,6 +39,9 @@ FORBIDDEN: Final = {
     "agent": ("agent.layout", "agent.update.record"),
     "runtime": ("runtime.programs.command", "runtime.parts.mdns.names"),
     "parts": ("runtime.parts.ftdc.recorder", "runtime.parts.mdns.names"),
+    "micro": ("micro.wire.bounds", "schema.names"),
+    "without-micro": ("command.groups", "micro.wire.bounds"),
+    "micro-layers": ("micro.wire.bounds", "micro.hosts.loop"),
     "runtime-circles": ("command.groups", "command.cli"),
 }
 """For each contract, a module and an import that the contract forbids in it."""

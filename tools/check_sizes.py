@@ -33,6 +33,7 @@ PACKAGES = [
     "agent",
     "cloud",
     "command",
+    "micro",
 ]
 
 

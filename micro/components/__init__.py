@@ -1,0 +1,1 @@
+"""The drivers: `models` is the table of all."""

@@ -1,0 +1,1 @@
+"""The machine: its configuration and resources, calls, sessions, access, logs and captured data."""

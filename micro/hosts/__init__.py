@@ -1,0 +1,1 @@
+"""Connects the machine to its host: pins, clocks, files and sockets."""

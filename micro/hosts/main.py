@@ -1,0 +1,117 @@
+"""The program: `micropython -m micro.hosts.main CONFIG`, or the same with python, or `run` from a board's main.py."""
+
+import asyncio
+import gc
+import hashlib
+import sys
+
+from micro.engine.calls import Calls
+from micro.engine.machine import Machine
+from micro.hosts import settings
+from micro.hosts.fake import FakePort
+from micro.hosts.loop import Clock, Host
+from micro.wire.bounds import for_heap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from micro.hosts.port import Port
+
+PORT = 8080
+BACKLOG = 4
+
+
+class SimulatedPort(Clock, FakePort):
+    """A host without hardware, on this computer's clocks."""
+
+    def __init__(self) -> None:
+        FakePort.__init__(self)
+        Clock.__init__(self)
+        self.platform = sys.implementation.name
+
+
+def sha256(data: bytes) -> bytes:
+    """Return the SHA-256 of some bytes."""
+    return hashlib.sha256(data).digest()
+
+
+class Program:
+    """A micro server with its files and its network."""
+
+    def __init__(self, port: "Port", path: str) -> None:
+        self.path = path
+        self.machine = Machine(port, sha256)
+        self.machine.print = print
+        self.host = Host(Calls(self.machine), for_heap(port.free()))
+        self._document: dict[str, Any] = {}
+        self._changed = 0
+
+    def read(self) -> None:
+        """Apply the configuration file if it has changed."""
+        changed = settings.changed(self.path)
+        if changed == self._changed:
+            return
+        self._changed = changed
+        try:
+            self._document = settings.read_json(self.path)
+        except settings.BadFile as error:
+            self.machine.log("error", "config", f"{error}: the last configuration stays in force")
+            return
+        self.apply(self._document, str(changed))
+
+    def apply(self, document: "dict[str, Any]", revision: str) -> None:
+        """Apply a document with the keys in it."""
+        keys: dict[str, str] = {}
+        auth = document.get("auth")
+        for handler in (auth.get("handlers") or []) if isinstance(auth, dict) else []:
+            config = handler.get("config") if isinstance(handler, dict) else None
+            if isinstance(config, dict):
+                keys.update({entity: config[entity] for entity in config if isinstance(config[entity], str)})
+        self.machine.access.set_keys(keys)
+        self.machine.apply(document, revision)
+        gc.collect()
+
+    async def run(self, address: str, number: int, context: "Any" = None) -> None:
+        """Serve until the machine restarts."""
+        machine = self.machine
+        self.read()
+        self.host.each_second.append(self.read)
+        server = await asyncio.start_server(self.host.accept, address, number, backlog=BACKLOG, ssl=context)
+        machine.log("info", "server", f"listening on {address}:{number}, {machine.port.free()} bytes free")
+        capturing = asyncio.create_task(self._capture())
+        try:
+            await self.host.run()
+        finally:
+            capturing.cancel()
+            server.close()
+            machine.close()
+
+    async def _capture(self) -> None:
+        machine = self.machine
+        while True:
+            try:
+                await machine.port.sleep(50)
+                await machine.capture_due()
+            except MemoryError:
+                gc.collect()
+
+
+def run(port: "Port", path: str, address: str = "0.0.0.0", number: int = PORT) -> None:
+    """Run a micro server, and restart the host when it ends."""
+    try:
+        asyncio.run(Program(port, path).run(address, number))
+    finally:
+        port.restart()
+
+
+def main(words: "list[str]") -> None:
+    """Run a simulated micro server: CONFIG [ADDRESS [PORT]]."""
+    if not words:
+        print("usage: micro.hosts.main CONFIG [ADDRESS [PORT]]")
+        sys.exit(2)
+    run(SimulatedPort(), words[0], words[1] if words[1:] else "127.0.0.1", int(words[2]) if words[2:] else PORT)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

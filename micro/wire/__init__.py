@@ -1,0 +1,1 @@
+"""HTTP/2, HPACK, protobuf and WebSocket as values: bytes in, bytes out. Pure."""
