@@ -13,6 +13,7 @@ from micro.engine.resource import READY, UNCONFIGURED, UNHEALTHY, Resource
 from micro.engine.rows import row_of
 from micro.engine.sessions import MAX_WINDOW_MS, MIN_WINDOW_MS, WINDOW_MS, Sessions
 from micro.wire import protobuf
+from micro.wire.bounds import Bounds
 from micro.wire.faults import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, CallFailure
 from micro.wire.messages import SENSOR_DATA
 
@@ -45,7 +46,8 @@ class Entry:
 class Machine:
     """A machine on a port."""
 
-    def __init__(self, port: "Port", digest: "Callable[[bytes], bytes]") -> None:
+    def __init__(self, port: "Port", digest: "Callable[[bytes], bytes]", bounds: "Bounds | None" = None) -> None:
+        bounds = bounds or Bounds()
         self.port = port
         self.entries: list[Entry] = []
         self.revision = ""
@@ -53,8 +55,8 @@ class Machine:
         self.cloud: dict[str, Any] = {}
         self.access = Access(port.random, digest)
         self.sessions = Sessions(port.random)
-        self.logs = Log()
-        self.ring = capture.Ring()
+        self.logs = Log(bounds.log)
+        self.ring = capture.Ring(bounds.ring)
         self.capturing = True
         self.restart_at = 0
         self.print: Callable[[str], None] | None = None
@@ -82,6 +84,8 @@ class Machine:
                 self._close(entry)
         self.entries = [kept.get(entry.key, entry) for entry in entries]
         self._build()
+        ready = len([entry for entry in self.entries if entry.state == READY])
+        self.log("info", "config", f"configured: {ready} of {len(self.entries)} components are ready")
 
     def _settings(self, document: "dict[str, Any]") -> None:
         network = document.get("network") or {}

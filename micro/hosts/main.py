@@ -41,11 +41,12 @@ class Program:
 
     def __init__(self, port: "Port", path: str) -> None:
         self.path = path
-        self.machine = Machine(port, sha256)
+        bounds = for_heap(port.free())
+        self.machine = Machine(port, sha256, bounds)
         self.machine.print = print
-        self.host = Host(Calls(self.machine), for_heap(port.free()))
+        self.host = Host(Calls(self.machine), bounds)
         self._document: dict[str, Any] = {}
-        self._changed = 0
+        self._changed = (0, 0)
 
     def read(self) -> None:
         """Apply the configuration file if it has changed."""
@@ -58,7 +59,7 @@ class Program:
         except settings.BadFile as error:
             self.machine.log("error", "config", f"{error}: the last configuration stays in force")
             return
-        self.apply(self._document, str(changed))
+        self.apply(self._document, str(changed[0]))
 
     def apply(self, document: "dict[str, Any]", revision: str) -> None:
         """Apply a document with the keys in it."""
@@ -72,10 +73,21 @@ class Program:
         self.machine.apply(document, revision)
         gc.collect()
 
-    async def run(self, address: str, number: int, context: "Any" = None) -> None:
-        """Serve until the machine restarts."""
+    def _tls(self) -> "Any":
+        """Return the context for TLS, None without certificate; a bad file must not open the port without TLS."""
+        network = self._document.get("network")
+        names = [network.get(name) for name in ("tls_cert_file", "tls_key_file")] if isinstance(network, dict) else []
+        if not any(names):
+            return None
+        from micro.hosts.secure import server_context
+
+        return server_context(str(names[0]), str(names[1]))
+
+    async def run(self, address: str, number: int) -> None:
+        """Serve until the machine restarts. BadFile if the files for TLS cannot be used."""
         machine = self.machine
         self.read()
+        context = self._tls()
         self.host.each_second.append(self.read)
         server = await asyncio.start_server(self.host.accept, address, number, backlog=BACKLOG, ssl=context)
         machine.log("info", "server", f"listening on {address}:{number}, {machine.port.free()} bytes free")

@@ -20,7 +20,10 @@ def read_json(path: str) -> "dict[str, Any]":
         if os.stat(path)[6] > MAX_FILE:
             raise BadFile(f"{path} is longer than {MAX_FILE} bytes")
         with open(path) as file:
-            value = json.load(file)
+            text = file.read()
+        if not is_complete(text):
+            raise ValueError
+        value = json.loads(text)
     except OSError:
         raise BadFile(f"{path} cannot be read") from None
     except (ValueError, MemoryError):
@@ -28,6 +31,23 @@ def read_json(path: str) -> "dict[str, Any]":
     if not isinstance(value, dict):
         raise BadFile(f"{path} does not contain an object")
     return value
+
+
+def is_complete(text: str) -> bool:
+    """Return whether all brackets of a JSON text are closed: MicroPython also reads the beginning of a text."""
+    depth = 0
+    quoted = escaped = False
+    for character in text:
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            depth -= 1
+    return depth == 0 and not quoted and text.rstrip()[-1:] == "}"
 
 
 def write_text(path: str, text: str) -> None:
@@ -41,9 +61,10 @@ def write_text(path: str, text: str) -> None:
     os.rename(other, path)
 
 
-def changed(path: str) -> int:
-    """Return the time of the last change of a file, 0 if there is none."""
+def changed(path: str) -> "tuple[int, int]":
+    """Return time and size of a file, by which a change is noticed; zeros if there is none."""
     try:
-        return int(os.stat(path)[8])
+        status = os.stat(path)
+        return int(status[8]), int(status[6])
     except OSError:
-        return 0
+        return 0, 0

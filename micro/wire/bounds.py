@@ -20,6 +20,8 @@ class Bounds:
     stall_ms = 30000  # for which a peer may leave a reply unread
     silence_ms = 30000  # then PING is sent
     answer_ms = 20000  # for which its answer may take
+    log = 40  # lines that are kept until their upload
+    ring = 8192  # captured readings that are kept until their upload
     idle_ms = 30000  # without a call, after which a connection may be replaced by a new one
 
 
@@ -34,9 +36,11 @@ def for_heap(free: int) -> Bounds:
     if free < 24 * KIB:
         bounds.connections, bounds.streams, bounds.message, bounds.held = 1, 4, 2048, 3072
         bounds.reply, bounds.header_block, bounds.header_list, bounds.output = 8192, 1536, 3072, 1536
+        bounds.log, bounds.ring = 8, 1024
     elif free < 64 * KIB:
         bounds.connections, bounds.streams, bounds.message, bounds.held = 2, 4, 4096, 6144
         bounds.reply, bounds.header_block, bounds.header_list, bounds.output = 16384, 2048, 4096, 2048
+        bounds.log, bounds.ring = 16, 4096
     elif free >= 192 * KIB:
         bounds.connections, bounds.held = 8, 32768
     return bounds

@@ -450,7 +450,8 @@ class Connection:
 
     def output(self) -> bytes:
         """Return the next bytes to send, and count them as sent; empty if there are none."""
-        for stream in tuple(self._streams.values()):
+        for number in sorted(self._streams):  # dicts of MicroPython have no order
+            stream = self._streams[number]
             if stream.reply or stream.trailers:
                 self._write(stream)
         if self._out and self._owed > 1024:

@@ -25,13 +25,15 @@ def _archive() -> str:
 class Packages:
     """A separate apt in `folder`, which must be removed after use: it names the archive."""
 
-    def __init__(self, folder: Path, architecture: str, suites: list[str]) -> None:
+    def __init__(self, folder: Path, architecture: str, suites: list[str], *, sources: bool = False) -> None:
         self._folder = folder
         self._config = folder / "apt.conf"
         for name in ("lists/partial", "cache/archives/partial", "state"):
             (folder / name).mkdir(parents=True)
         (folder / "state" / "status").touch()
         lines = [f"deb [arch={architecture} signed-by={KEYRING}] {_archive()} {suite} main\n" for suite in suites]
+        if sources:
+            lines += [f"deb-src [signed-by={KEYRING}] {_archive()} {suite} main\n" for suite in suites]
         (folder / "sources.list").write_text("".join(lines))
         self._config.write_text(
             f'Dir::State "{folder}/state"; Dir::State::status "{folder}/state/status";\n'
@@ -69,6 +71,10 @@ class Packages:
             await self._apt("apt-get", "-qq", "download", *names, cwd=where)
         for deb in sorted(where.glob("*.deb")):
             await command("dpkg", "-x", deb, target)  # creates one folder, but not its parents
+
+    async def source(self, target: Path, name: str) -> None:
+        """Download the source package `name` into `target`; `sources` must be set."""
+        await self._apt("apt-get", "-qq", "--download-only", "source", name, cwd=target)
 
     async def _apt(self, *words: str, cwd: Path | None = None) -> str:
         return await command(
