@@ -59,11 +59,27 @@ class Program:
         except settings.BadFile as error:
             self.machine.log("error", "config", f"{error}: the last configuration stays in force")
             return
-        self.apply(self._document, str(changed[0]))
+        if not self._section():  # otherwise the cloud's document counts
+            self.apply(self._document, str(changed[0]))
 
-    def apply(self, document: "dict[str, Any]", revision: str) -> None:
-        """Apply a document with the keys in it."""
-        keys: dict[str, str] = {}
+    def _section(self) -> "dict[str, Any]":
+        """Return the identity of the machine at its cloud, empty without one."""
+        section = self._document.get("cloud")
+        return section if isinstance(section, dict) and section.get("id") else {}
+
+    def _pushed(self, data: "dict[str, Any]") -> None:
+        """Apply what the cloud has sent."""
+        section = self._section()
+        cloud = data.get("cloud")
+        self.machine.cloud = cloud if isinstance(cloud, dict) else {}
+        self.machine.cloud["id"] = section["id"]
+        keys = data.get("keys")
+        self.apply(data["document"], str(data.get("revision")), keys if isinstance(keys, dict) else {})
+        self.machine.access.closed = False
+
+    def apply(self, document: "dict[str, Any]", revision: str, more: "dict[str, str] | None" = None) -> None:
+        """Apply a document with the keys in it, and those of the cloud."""
+        keys: dict[str, str] = {} if more is None else dict(more)
         auth = document.get("auth")
         for handler in (auth.get("handlers") or []) if isinstance(auth, dict) else []:
             config = handler.get("config") if isinstance(handler, dict) else None
@@ -88,14 +104,23 @@ class Program:
         machine = self.machine
         self.read()
         context = self._tls()
+        link = None
+        if self._section():
+            from micro.hosts.cloud import CloudLink
+
+            link = CloudLink(self.host, self._section(), self.path + ".cloud", self._pushed)
+            link.start()
         self.host.each_second.append(self.read)
         server = await asyncio.start_server(self.host.accept, address, number, backlog=BACKLOG, ssl=context)
         machine.log("info", "server", f"listening on {address}:{number}, {machine.port.free()} bytes free")
-        capturing = asyncio.create_task(self._capture())
+        tasks = [asyncio.create_task(self._capture())]
+        if link is not None:
+            tasks += [asyncio.create_task(link.run()), asyncio.create_task(link.upload())]
         try:
             await self.host.run()
         finally:
-            capturing.cancel()
+            for task in tasks:
+                task.cancel()
             server.close()
             machine.close()
 

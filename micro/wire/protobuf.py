@@ -224,7 +224,10 @@ def decode(number: int, data: "bytes | bytearray", start: int = 0) -> "dict[str,
 
 
 def encode(number: int, values: "dict[str, Any]") -> bytearray:
-    """Encode a message from the values of its fields; those that are missing or None are left out."""
+    """Encode a message from the values of its fields; those that are missing or None are left out.
+
+    The value of a message in it may also be bytes, which have been encoded before.
+    """
     out = bytearray()
     for key, name, kind, inner in MESSAGES[number]:
         value = values.get(name)
@@ -251,7 +254,7 @@ def _put(out: bytearray, key: int, base: int, inner: int, value: "Any") -> None:
     elif base == FLOAT:
         out += struct.pack("<f", value)
     elif base == MESSAGE:
-        _put_piece(out, encode(inner, value))
+        _put_piece(out, value if isinstance(value, bytes) else encode(inner, value))
     elif base == STRUCT:
         _put_piece(out, _encode_struct(value))
     elif base == VALUE:

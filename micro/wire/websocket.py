@@ -25,7 +25,10 @@ def request(host: str, path: str, key: bytes, token: str) -> bytes:
 
 
 def status_of(head: bytes, accept: bytes) -> int:
-    """Return the HTTP status of an answer; WebSocketFault unless it is 101 with the expected `accept`, or an error."""
+    """Return the HTTP status of an answer; WebSocketFault unless it is 101 with the expected `accept`, or an error.
+
+    An empty `accept` is not compared.
+    """
     lines = head.split(b"\r\n")
     words = lines[0].split(b" ")
     if len(words) < 2 or not words[0].startswith(b"HTTP/1.1") or not words[1].isdigit():
@@ -34,7 +37,7 @@ def status_of(head: bytes, accept: bytes) -> int:
     if status == 101:
         for line in lines[1:]:
             name, _, value = line.partition(b":")
-            if name.lower() == b"sec-websocket-accept" and value.strip() == accept:
+            if name.lower() == b"sec-websocket-accept" and value.strip() == (accept or value.strip()):
                 return status
         raise WebSocketFault("the answer does not accept our key")
     return status

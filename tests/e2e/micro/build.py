@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -144,6 +145,14 @@ def make_ready() -> str:
         except* (BuildError, OSError) as errors:
             problem = f"MicroPython was not built: {unwrap(errors)}"
         return problem
+
+
+def why_not_ready() -> str:
+    """Build what is not current, in a process of its own; return why that is not possible, empty if it is."""
+    if is_current():
+        return ""
+    done = subprocess.run([sys.executable, "-m", __name__], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""
 
 
 if __name__ == "__main__":

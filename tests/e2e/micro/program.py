@@ -18,7 +18,7 @@ import pytest
 
 from rpc.client.blocking import PlainHttp, run_blocking
 from rpc.client.target import Target
-from tests.e2e.micro.build import ROOT, firmware, make_ready, stock
+from tests.e2e.micro.build import ROOT, firmware, stock, why_not_ready
 from tests.loopback import free_port
 
 PYTHON, STOCK, FIRMWARE = "python", "stock", "firmware"
@@ -27,7 +27,7 @@ LIMIT_S = 30.0
 
 def words_of(host: str, heap: str = "") -> list[str]:
     """Return the words that start an interpreter with a heap such as 64k; skip the test if there is none."""
-    if host != PYTHON and (problem := make_ready()):
+    if host != PYTHON and (problem := why_not_ready()):
         pytest.skip(problem)
     options = ("-X", f"heapsize={heap}") if heap else ()
     return {PYTHON: [sys.executable], STOCK: stock(*options), FIRMWARE: firmware(*options)}[host]
@@ -74,7 +74,13 @@ class MicroServer:
 
 @contextmanager
 def micro_server(
-    folder: Path, document: Mapping[str, Any], host: str, heap: str = "", *, module: str = "micro.hosts.main"
+    folder: Path,
+    document: Mapping[str, Any],
+    host: str,
+    heap: str = "",
+    *,
+    module: str = "micro.hosts.main",
+    quiet: bool = False,
 ) -> Iterator[MicroServer]:
     """Run a micro server until the block ends. The frozen one runs where it cannot import the sources."""
     config = folder / "machine.json"
@@ -97,7 +103,8 @@ def micro_server(
         process.kill()
         rest, _ = process.communicate()
         server.lines += rest.decode(errors="replace").splitlines()
-        print("\n".join(server.lines))
+        if not quiet:
+            print("\n".join(server.lines))
 
 
 def is_answering(server: MicroServer) -> bool:
