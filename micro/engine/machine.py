@@ -101,8 +101,8 @@ class Machine:
             if isinstance(service, dict) and "data_manager" in str(service.get("api") or service.get("type")):
                 attributes = service.get("attributes") or {}
                 self.capturing = not attributes.get("capture_disabled", False)
-            else:
-                self.log("warn", "config", "services: this server has no services but data_manager")
+            elif not (isinstance(service, dict) and str(service.get("model", "")).endswith("ota_service")):
+                self.log("warn", "config", "services: this server has none but data_manager and ota_service")
         for section in ("modules", "remotes", "processes", "packages", "jobs"):
             if document.get(section):
                 self.log("warn", "config", f"{section}: this server has none")

@@ -73,6 +73,10 @@ class CloudLink:
             raise settings.BadFile(f"cloud.app_address: {error}") from None
         self._context = context
 
+    def is_connected(self) -> bool:
+        """Return whether the push channel is open."""
+        return self._socket is not None
+
     def start(self) -> None:
         """Apply what the cloud sent last, if that is known; without it, no key opens the machine."""
         self._machine.access.closed = True

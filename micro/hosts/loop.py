@@ -70,6 +70,9 @@ class Clock:
         gc.collect()
         return gc.mem_free() if MICRO else 1 << 20  # type: ignore[attr-defined]
 
+    def alive(self) -> None:
+        """Say that the loop runs; for hosts with a watchdog."""
+
     def restart(self) -> None:
         """End the program; who started it starts it again."""
         sys.exit(0)
@@ -230,6 +233,7 @@ class Host:
         while not machine.restart_at or machine.port.now() < machine.restart_at:
             try:
                 await machine.port.sleep(TICK_MS)
+                machine.port.alive()
                 machine.tick()
                 self._ticks += 1
                 if self._ticks % SLOW_TICKS == 0:

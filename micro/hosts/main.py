@@ -10,6 +10,7 @@ from micro.engine.machine import Machine
 from micro.hosts import settings
 from micro.hosts.fake import FakePort
 from micro.hosts.loop import Clock, Host
+from micro.hosts.updating import Updating, url_of
 from micro.wire.bounds import for_heap
 
 TYPE_CHECKING = False
@@ -46,7 +47,15 @@ class Program:
         self.machine.print = print
         self.host = Host(Calls(self.machine), bounds)
         self._document: dict[str, Any] = {}
+        self._updating: Updating | None = None
         self._changed = (0, 0)
+
+    def follow_updates(self, folder: str) -> None:
+        """Look for updates of this program, which is in one of the slots in `folder`."""
+        try:
+            self._updating = Updating(self.machine, folder, sha256)
+        except settings.BadFile as error:
+            self.machine.log("warn", "update", str(error))
 
     def read(self) -> None:
         """Apply the configuration file if it has changed."""
@@ -85,6 +94,8 @@ class Program:
             config = handler.get("config") if isinstance(handler, dict) else None
             if isinstance(config, dict):
                 keys.update({entity: config[entity] for entity in config if isinstance(config[entity], str)})
+        if self._updating is not None:
+            self._updating.url = url_of(document)
         self.machine.access.set_keys(keys)
         self.machine.apply(document, revision)
         gc.collect()
@@ -114,6 +125,10 @@ class Program:
         server = await asyncio.start_server(self.host.accept, address, number, backlog=BACKLOG, ssl=context)
         machine.log("info", "server", f"listening on {address}:{number}, {machine.port.free()} bytes free")
         tasks = [asyncio.create_task(self._capture())]
+        if self._updating is not None:
+            tasks.append(asyncio.create_task(self._updating.run()))
+            if link is not None:
+                self._updating.healthy = link.is_connected
         if link is not None:
             tasks += [asyncio.create_task(link.run()), asyncio.create_task(link.upload())]
         try:
@@ -134,12 +149,20 @@ class Program:
                 gc.collect()
 
 
-def run(port: "Port", path: str, address: str = "0.0.0.0", number: int = PORT) -> None:
-    """Run a micro server, and restart the host when it ends."""
+def run(port: "Port", path: str, address: str = "0.0.0.0", number: int = PORT, slots: "str | None" = None) -> None:
+    """Run a micro server, and restart the host when it ends. `slots` is the folder of the slots, if there are some."""
     try:
-        asyncio.run(Program(port, path).run(address, number))
+        program = Program(port, path)
+        if slots is not None:
+            program.follow_updates(slots)
+        asyncio.run(program.run(address, number))
     finally:
         port.restart()
+
+
+def start(path: str, address: str, number: str, slots: str) -> None:
+    """Run a simulated micro server from a slot; see micro.update.boot."""
+    run(SimulatedPort(), path, address, int(number), slots)
 
 
 def main(words: "list[str]") -> None:

@@ -44,6 +44,10 @@ class Port:
             """Return bytes that a peer cannot predict."""
             raise NotImplementedError
 
+        def alive(self) -> None:
+            """Say that the loop runs; for hosts with a watchdog."""
+            raise NotImplementedError
+
         def free(self) -> int:
             """Return the bytes of the heap that are free after a collection."""
             raise NotImplementedError

@@ -22,7 +22,6 @@ from typing import Final
 
 import trio
 
-from support import unwrap
 from tests.hil.image import places
 from tests.hil.image.steps import BuildError, command, shell, step
 from tests.hil.pi.packages import Packages
@@ -143,7 +142,10 @@ def make_ready() -> str:
         try:
             trio.run(build)
         except* (BuildError, OSError) as errors:
-            problem = f"MicroPython was not built: {unwrap(errors)}"
+            error: BaseException = errors
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            problem = f"MicroPython was not built: {error}"
         return problem
 
 

@@ -81,7 +81,7 @@ async def test_unknown_attributes_and_sections_are_named() -> None:
     )
     assert any("attributes.control_parameters is ignored" in line for line in bench.lines)
     assert any("modules: this server has none" in line for line in bench.lines)
-    assert any("no services but data_manager" in line for line in bench.lines)
+    assert any("this server has none but data_manager" in line for line in bench.lines)
 
 
 async def test_changes_restart_only_what_they_concern() -> None:
