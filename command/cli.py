@@ -394,6 +394,7 @@ main.add_later(
         "ftdc": "command.recordings.ftdc:ftdc",
         "data": "command.recordings.data:data",
         "module": "command.modules.group:module",
+        "micro": "command.micro.group:micro",
         "cloud": "command.cloud.group:cloud",
     }
 )

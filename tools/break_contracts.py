@@ -40,7 +40,7 @@ FORBIDDEN: Final = {
     "runtime": ("runtime.programs.command", "runtime.parts.mdns.names"),
     "parts": ("runtime.parts.ftdc.recorder", "runtime.parts.mdns.names"),
     "micro": ("micro.wire.bounds", "schema.names"),
-    "without-micro": ("command.groups", "micro.wire.bounds"),
+    "without-micro": ("support.worker", "micro.wire.bounds"),
     "micro-layers": ("micro.wire.bounds", "micro.hosts.loop"),
     "runtime-circles": ("command.groups", "command.cli"),
 }

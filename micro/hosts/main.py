@@ -125,6 +125,11 @@ class Program:
         server = await asyncio.start_server(self.host.accept, address, number, backlog=BACKLOG, ssl=context)
         machine.log("info", "server", f"listening on {address}:{number}, {machine.port.free()} bytes free")
         tasks = [asyncio.create_task(self._capture())]
+        if not address.startswith(("0.", "127.")):
+            from micro.hosts.announcing import Announcing
+
+            name = str(self._section().get("id") or machine.port.platform)
+            tasks.append(asyncio.create_task(Announcing(machine, f"micro-{name}", address, number).run()))
         if self._updating is not None:
             tasks.append(asyncio.create_task(self._updating.run()))
             if link is not None:

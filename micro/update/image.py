@@ -140,19 +140,3 @@ class ImageReader:
         if not self._left:
             self._close()
             self._open()
-
-
-def pack(
-    version: str, sequence: int, files: "dict[str, bytes]", sha256: "Callable[[bytes], bytes]"
-) -> "tuple[bytes, bytes]":
-    """Return the manifest of an image, which is to be signed, and what follows its signature."""
-    names = sorted(files)
-    entries = [[name, len(files[name]), sha256(files[name]).hex()] for name in names]
-    manifest = json.dumps({"version": version, "sequence": sequence, "files": entries}).encode()
-    Manifest(manifest)
-    return manifest, b"".join([files[name] for name in names])
-
-
-def assemble(manifest: bytes, signature: bytes, contents: bytes) -> bytes:
-    """Return an image."""
-    return MAGIC + len(manifest).to_bytes(4, "big") + manifest + signature + contents

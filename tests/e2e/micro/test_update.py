@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from command.micro.flash import lay_out
 from tests.e2e.micro.build import ROOT
 from tests.e2e.micro.machines import SELF
 from tests.e2e.micro.program import PYTHON, STOCK, MicroServer, words_of
 from tests.loopback import free_port
 from tests.unit.micro.update.packing import image, modulus
 
-BOOT = "micro/update/boot.py micro/update/slots.py micro/update/store.py micro/update/updater.py micro/update/image.py"
 SLOTS = "import sys; sys.path.insert(0, {boot!r}); from micro.update.boot import boot; boot(*sys.argv[1:])"
 
 
@@ -63,16 +62,12 @@ class Device:
     def __init__(self, folder: Path, host: str, url: str) -> None:
         self.folder, self.host = folder, host
         self.port = free_port()
-        for name in [*BOOT.split(), "micro/__init__.py", "micro/update/__init__.py", "micro/update/signature.py"]:
-            (folder / "boot" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / "boot" / name)
-        for name, data in program("old").items():
-            (folder / "slot-a" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "slot-a" / name).write_bytes(data)
-        (folder / "update.key").write_text(f"{modulus():x}")
         service = {"name": "ota", "api": "rdk:service:generic", "model": "ota_service", "attributes": {"url": url}}
         self.config = folder / "machine.json"
-        self.config.write_text(json.dumps({"components": [SELF], "services": [service]}))
+        document = json.dumps({"components": [SELF], "services": [service]})
+        lay_out(folder, document.encode(), f"{modulus():x}".encode(), 1)
+        for name, data in program("old").items():
+            (folder / "slot-a" / name).write_bytes(data)
 
     @contextmanager
     def start(self) -> Iterator[MicroServer]:

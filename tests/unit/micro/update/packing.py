@@ -8,7 +8,7 @@ from functools import cache
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from micro.update.image import assemble, pack
+from command.micro.package import image_of
 
 
 @cache
@@ -29,5 +29,4 @@ def sha256(data: bytes) -> bytes:
 
 
 def image(files: dict[str, bytes], sequence: int, number: int = 0) -> bytes:
-    manifest, contents = pack(f"1.{sequence}", sequence, files, sha256)
-    return assemble(manifest, sign(manifest, number), contents)
+    return image_of(files, f"1.{sequence}", sequence, key(number))

@@ -1,0 +1,1 @@
+"""Commands for microcontrollers: try, package and flash the micro server."""
