@@ -170,7 +170,10 @@ async def deliveries(
 
     if delivery:
         record = _record(await _call(client, machine, "get_delivery", delivery_id=delivery))
-        print_json(record) if as_json else "\n".join(_delivery_lines(record))
+        if as_json:
+            print_json(record)
+        else:
+            click.echo("\n".join(_delivery_lines(record)))
         return
     query = {"trigger": trigger, "state": state, "limit": count}
     records = [_delivery(message) for message in await _call(client, machine, "list_deliveries", **query)]

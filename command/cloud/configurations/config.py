@@ -114,7 +114,10 @@ async def history(client: ApiClient, machine: str, count: int, as_json: bool) ->
 
     part = await find(client, machine)
     saved_revisions = saves(await revisions(client, "parts", part.id, count + 1))[:count]
-    print_json(saved_revisions) if as_json else "\n".join(lines(saved_revisions))
+    if as_json:
+        print_json(saved_revisions)
+    else:
+        click.echo("\n".join(lines(saved_revisions)))
 
 
 @config.command()

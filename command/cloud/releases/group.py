@@ -482,7 +482,10 @@ def _summary(rollout: Mapping[str, Any]) -> str:
 
 def _say(as_json: bool, facts: Mapping[str, Any], *lines: str) -> None:
 
-    print_json(facts) if as_json else "\n".join(lines)
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo("\n".join(lines))
 
 
 releases.add_later({"rollout": "command.cloud.releases.rollouts:rollout"})

@@ -109,7 +109,10 @@ async def show(client: ApiClient, program: str, version: str, organization: str,
 
     owner = (await organization_of(client, organization))["id"]
     status = await status_at(client, owner, program, version)
-    print_json(status) if as_json else status_of(status)
+    if as_json:
+        print_json(status)
+    else:
+        click.echo(status_of(status))
 
 
 async def status_at(client: ApiClient, owner: str, program: str, version: str) -> dict[str, Any]:
@@ -162,4 +165,7 @@ async def _change(client: ApiClient, method: str, *, organization: str, as_json:
 
     owner = (await organization_of(client, organization))["id"]
     entry = await client.call(RELEASES, "", method, organization_id=owner, **arguments)
-    print_json(with_texts(entry)) if as_json else "\n".join(table(_HEADINGS, [_facts(entry)]))
+    if as_json:
+        print_json(with_texts(entry))
+    else:
+        click.echo("\n".join(table(_HEADINGS, [_facts(entry)])))

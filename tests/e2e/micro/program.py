@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rpc.client.blocking import PlainHttp, run_blocking
-from rpc.client.target import Target
+from rpc.client.target import DialTarget
 from tests.e2e.micro.build import ROOT, firmware, stock, why_not_ready
 from tests.loopback import free_port
 
@@ -109,7 +109,7 @@ def micro_server(
 
 def is_answering(server: MicroServer) -> bool:
     """Return whether a new connection is answered: with the status of HTTP, for a request that is not a call."""
-    http = PlainHttp(Target.parse(f"http://{server.address}"), None)
+    http = PlainHttp(DialTarget.parse(f"http://{server.address}"), None)
     try:
         status, _, _ = run_blocking(http.post("/", [], b""))
         return status == 405

@@ -1,4 +1,4 @@
-"""The rows of the chips against the data sheets' formulas in hal.chips."""
+"""The rows of the chips against the data sheets' formulas in models.chips."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import struct
 import pytest
 from trio.testing import MockClock
 
-from hal.chips import lm75, mpu6050, sht3x, tmp102
 from micro.components.models import MODELS
 from micro.wire import faults
 from micro.wire.faults import CallFailure
+from models.chips.lm75 import chip as lm75
+from models.chips.mpu6050 import chip as mpu6050
+from models.chips.sht3x import chip as sht3x
+from models.chips.tmp102 import chip as tmp102
 from tests.unit.micro.bench import MicroBench, component
 
 
