@@ -24,8 +24,8 @@ COMPONENTS = (
 )  # fmt: skip
 MACHINE = {
     "viam.robot.v1.RobotService": (
-        "GetCloudMetadata", "GetMachineStatus", "GetVersion", "Log", "ResourceNames", "SendSessionHeartbeat",
-        "Shutdown", "StartSession", "StopAll",
+        "GetCloudMetadata", "GetMachineStatus", "GetOperations", "GetVersion", "Log", "ResourceNames",
+        "SendSessionHeartbeat", "Shutdown", "StartSession", "StopAll",
     ),
     "proto.rpc.v1.AuthService": ("Authenticate",),
 }  # fmt: skip

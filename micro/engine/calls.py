@@ -46,6 +46,8 @@ class Calls:
         request = protobuf.decode(request_number, body)
         if not api:
             reply = getattr(self._robot, method)(request, Caller(owner or "", headers))
+            if hasattr(reply, "send"):
+                return self._finish(name, "the machine", reply, reply_number)
             return protobuf.encode(reply_number, reply)
         key = (api, request.get("name") or request.get("board_name") or "")
         resource = self.machine.find(key)
@@ -61,14 +63,19 @@ class Calls:
         except (OSError, ValueError) as error:
             raise _failure(key[1], error) from None
         if hasattr(reply, "send"):
-            return self._finish(key[1], reply, reply_number)
+            return self._finish(f"{api}.{name}", key[1], reply, reply_number)
         return protobuf.encode(reply_number, reply)
 
-    async def _finish(self, name: str, reply: "Any", number: int) -> bytearray:
+    async def _finish(self, method: str, name: str, reply: "Any", number: int) -> bytearray:
+        port, running = self.machine.port, self.machine.running
+        operation = port.random(16).hex()
+        running[operation] = (method, port.unix())
         try:
             return protobuf.encode(number, await reply)
         except (OSError, ValueError) as error:
             raise _failure(name, error) from None
+        finally:
+            del running[operation]
 
 
 def _failure(name: str, error: Exception) -> CallFailure:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 RING = 8192  # bytes of all readings; the oldest are removed for new ones
-UPLOAD = 4096  # bytes of one upload
+UPLOAD = 1024  # bytes of one upload: it needs several times as much for its message, in one piece
 MIN_PERIOD_MS = 100
 METHODS = {
     "Readings": ("sensor", "GetReadings"),
@@ -66,12 +66,12 @@ class Ring:
         self.readings.append(reading)
         self.size += size
 
-    def batch(self) -> "list[Reading]":
-        """Return the oldest readings of one capture, at most UPLOAD bytes of them."""
+    def batch(self, most: int = UPLOAD) -> "list[Reading]":
+        """Return the oldest readings of one capture, at most `most` bytes of them, but at least one."""
         taken: list[Reading] = []
         size = 0
         for reading in self.readings:
-            if reading.capture is self.readings[0].capture and (not taken or size + len(reading.data) <= UPLOAD):
+            if reading.capture is self.readings[0].capture and (not taken or size + len(reading.data) <= most):
                 taken.append(reading)
                 size += len(reading.data)
         return taken

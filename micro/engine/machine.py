@@ -59,6 +59,7 @@ class Machine:
         self.ring = capture.Ring(bounds.ring)
         self.capturing = True
         self.restart_at = 0
+        self.running: dict[str, tuple[str, tuple[int, int]]] = {}  # calls that take time: id -> method and start
         self.print: Callable[[str], None] | None = None
 
     # Configuration

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 VERSION = "0.1.0"
 API_VERSION = "v0.1.0"
 RUNNING = 2
+WRONG_KEY_MS = 1000
 RESTART_MS = 200  # after the answer to Shutdown has been sent
 
 
@@ -32,12 +33,18 @@ class Robot:
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
 
-    def authenticate(self, request: "Request", caller: "Caller") -> "Reply":
-        """Return a token for an API key."""
-        machine = self._machine
+    def authenticate(self, request: "Request", caller: "Caller") -> "Any":
+        """Return a token for an API key. The answer to a wrong one comes late, and delays no other caller."""
         credentials = request["credentials"] or {"type": "", "payload": ""}
-        entity, kind, key = request["entity"], credentials["type"], credentials["payload"]
-        return {"access_token": machine.access.sign_in(entity, kind, key, machine.port.now())}
+        try:
+            token = self._machine.access.sign_in(request["entity"], credentials["type"], credentials["payload"])
+        except CallFailure as failure:
+            return self._refuse(failure)
+        return {"access_token": token}
+
+    async def _refuse(self, failure: CallFailure) -> None:
+        await self._machine.port.sleep(WRONG_KEY_MS)
+        raise failure
 
     def resource_names(self, request: "Request", caller: "Caller") -> "Reply":
         """Return the components that are ready."""
@@ -73,6 +80,16 @@ class Robot:
             reply[name] = str(cloud.get(name, ""))
         reply["machine_part_id"] = str(cloud.get("id", ""))
         return reply
+
+    def get_operations(self, request: "Request", caller: "Caller") -> "Reply":
+        """Return the calls that take time and have not ended. The TypeScript SDK begins with this call."""
+        running = self._machine.running
+        return {
+            "operations": [
+                {"id": operation, "method": running[operation][0], "started": stamp(running[operation][1])}
+                for operation in running
+            ]
+        }
 
     def start_session(self, request: "Request", caller: "Caller") -> "Reply":
         """Start or resume a session."""

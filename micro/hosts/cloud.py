@@ -28,6 +28,7 @@ FIRST_MS, LAST_MS = 1000, 60000  # waits before a new try
 PING_MS = 20000
 UPLOAD_MS = 5000
 LINES = 10  # of an upload
+MOST_BATCH, LEAST_BATCH = 1024, 128  # bytes of readings of an upload; less after one for which there was no memory
 LIVE_MS = 1000
 MAX_LIVE = 16  # components of a snapshot
 STATES = {READY: "ready"}
@@ -59,6 +60,7 @@ class CloudLink:
         self._reported = ""
         self._watched = 0  # until when a person looks at the machine
         self._serving = 0
+        self._batch = MOST_BATCH
         context = None
         address = str(section.get("app_address") or "")
         if address.startswith("https://"):
@@ -219,7 +221,7 @@ class CloudLink:
         machine = self._machine
         resources, readings = [], {}
         for entry in machine.entries[:MAX_LIVE]:
-            name = f"rdk:component:{entry.key[0]}/{entry.key[1]}"
+            name = _full(entry)
             resources.append(
                 {
                     "name": name,
@@ -227,7 +229,7 @@ class CloudLink:
                     "state": STATES.get(entry.state, "unhealthy"),
                     "reason": entry.reason,
                     "since": _iso(entry.since[0]),
-                    "dependencies": [],
+                    "dependencies": [_full(other) for other in machine.entries if other.key[1] in entry.needs],
                 }
             )
             handler = getattr(entry.resource, "get_readings", None)
@@ -288,8 +290,11 @@ class CloudLink:
                 await self._upload()
                 failing = ""
             except (CallFailure, OSError, MemoryError) as error:
-                gc.collect()
                 text = getattr(error, "text", None) or repr(error)
+                if isinstance(error, MemoryError):
+                    gc.collect()
+                    self._batch = max(LEAST_BATCH, self._batch // 2)
+                    text = "no memory for so much at once"
                 if isinstance(error, CallFailure) and error.status == UNAUTHENTICATED:
                     self._token = ""
                 if text != failing:  # and not again while it stays the same, since each line is one more to upload
@@ -309,11 +314,11 @@ class CloudLink:
                     lines = []
             finally:
                 self._machine.logs.put_back(lines)
-            batch = self._machine.ring.batch()
+            batch = self._machine.ring.batch(self._batch)
             while batch:
                 await channel.call(_row(UPLOAD), UPLOAD, self._contents(batch), token)
                 self._machine.ring.remove(batch)
-                batch = self._machine.ring.batch()
+                batch = self._machine.ring.batch(self._batch)
         finally:
             await channel.close()
 
@@ -328,6 +333,10 @@ class CloudLink:
             "tags": capture.tags,
         }
         return {"metadata": metadata, "sensor_contents": [reading.data for reading in batch]}
+
+
+def _full(entry: "Any") -> str:
+    return f"rdk:component:{entry.key[0]}/{entry.key[1]}"
 
 
 def _entry(line: "Any") -> "dict[str, Any]":

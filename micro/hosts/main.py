@@ -10,7 +10,6 @@ from micro.engine.machine import Machine
 from micro.hosts import settings
 from micro.hosts.fake import FakePort
 from micro.hosts.loop import Clock, Host
-from micro.hosts.updating import Updating, url_of
 from micro.wire.bounds import for_heap
 
 TYPE_CHECKING = False
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from micro.hosts.port import Port
+    from micro.hosts.updating import Updating
 
 PORT = 8080
 BACKLOG = 4
@@ -52,6 +52,8 @@ class Program:
 
     def follow_updates(self, folder: str) -> None:
         """Look for updates of this program, which is in one of the slots in `folder`."""
+        from micro.hosts.updating import Updating  # only where there are slots, to save memory
+
         try:
             self._updating = Updating(self.machine, folder, sha256)
         except settings.BadFile as error:
@@ -95,7 +97,7 @@ class Program:
             if isinstance(config, dict):
                 keys.update({entity: config[entity] for entity in config if isinstance(config[entity], str)})
         if self._updating is not None:
-            self._updating.url = url_of(document)
+            self._updating.configure(document)
         self.machine.access.set_keys(keys)
         self.machine.apply(document, revision)
         gc.collect()

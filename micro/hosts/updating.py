@@ -55,6 +55,10 @@ class Updating:
         self._store = SlotStore(folder, sha256)
         self._updater = Updater(self._store, modulus_of(folder + "/update.key"), hashlib.sha256)
 
+    def configure(self, document: "dict[str, Any]") -> None:
+        """Use the address of a machine document."""
+        self.url = url_of(document)
+
     async def run(self) -> None:
         """Confirm the program that runs when it is healthy, and look for images."""
         await self._confirm()

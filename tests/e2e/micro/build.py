@@ -8,6 +8,7 @@ frozen into it and objects of 32 bits, as on a microcontroller: its figures of t
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import platform
 import shutil
@@ -149,6 +150,7 @@ def make_ready() -> str:
         return problem
 
 
+@functools.cache
 def why_not_ready() -> str:
     """Build what is not current, in a process of its own; return why that is not possible, empty if it is."""
     if is_current():

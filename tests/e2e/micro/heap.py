@@ -21,6 +21,7 @@ from schema import MachineError
 from tests.e2e.micro.build import make_ready
 from tests.e2e.micro.machines import CAR, SELF, SMALL, component
 from tests.e2e.micro.program import FIRMWARE, MicroServer, micro_server
+from tests.e2e.micro.test_cloud import joined
 
 KIB: Final = 1024
 LARGE: Final = 128 * KIB
@@ -102,6 +103,31 @@ def main() -> None:
         with micro_server(folder, CAR, FIRMWARE, "64k", quiet=True) as server:
             median, rate = trio.run(speed, server)
             print(f"GetGPIO: median {median:.2f} ms, {rate:.0f} calls/s with one client")
+        trio.run(with_a_cloud, folder)
+
+
+async def with_a_cloud(folder: Path) -> None:
+    """Print the heap of a car that is joined to a cloud, with a caller through it."""
+    async with joined(folder) as opened:
+        await opened.save(CAR)
+
+        async def use(size: str) -> int:
+            with micro_server(folder, {"cloud": opened.section}, FIRMWARE, size, quiet=True) as server:
+                await trio.to_thread.run_sync(server.until, "configured")
+                async with opened.machine() as machine:
+                    with trio.fail_after(10):
+                        for _ in range(CALLS):
+                            least = await free(machine)
+                return least
+
+        print(f"joined to a cloud, with a caller through it: {LARGE - await use(f'{LARGE // KIB}k'):,} bytes")
+        for size in range(44, 128, 4):
+            try:
+                await use(f"{size}k")
+            except (AssertionError, MachineError, trio.TooSlowError):
+                continue
+            print(f"smallest heap: {size} KiB")
+            return
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.e2e.harness import in_namespace, namespace_refusal
 from tests.e2e.micro.build import ROOT
 from tests.e2e.micro.machines import SMALL
 from tests.e2e.micro.program import FIRMWARE, PYTHON, words_of
+from tests.scope import some_of
 
 SCRIPT = """
 ip link add wire type veth peer name other && ip link set other up || exit 9
@@ -26,7 +27,7 @@ kill $server
 """
 
 
-@pytest.mark.parametrize("host", [PYTHON, FIRMWARE])
+@pytest.mark.parametrize("host", some_of(1, [FIRMWARE, PYTHON], 4))
 def test_micro_servers_are_discovered(tmp_path: Path, host: str) -> None:
     if problem := namespace_refusal():
         pytest.skip(problem)

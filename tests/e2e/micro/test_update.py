@@ -19,6 +19,7 @@ from tests.e2e.micro.build import ROOT
 from tests.e2e.micro.machines import SELF
 from tests.e2e.micro.program import PYTHON, STOCK, MicroServer, words_of
 from tests.loopback import free_port
+from tests.scope import some_of
 from tests.unit.micro.update.packing import image, modulus
 
 SLOTS = "import sys; sys.path.insert(0, {boot!r}); from micro.update.boot import boot; boot(*sys.argv[1:])"
@@ -98,7 +99,7 @@ class Device:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.split()[1]
 
 
-@pytest.mark.parametrize("host", [PYTHON, STOCK])
+@pytest.mark.parametrize("host", some_of(1, [STOCK, PYTHON], 10))
 def test_a_device_is_updated_and_rolled_back(tmp_path: Path, host: str) -> None:
     files = tmp_path / "site"
     files.mkdir()

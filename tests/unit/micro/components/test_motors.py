@@ -98,7 +98,10 @@ async def test_newer_commands_end_older_ones(autojump_clock: MockClock) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(go)
             await trio.sleep(1)
+            (running,) = (await bench.call("RobotService", "GetOperations"))["operations"]
+            assert running["method"] == "motor.GoFor"
             await bench.call("motor", name="m", **command)
+        assert (await bench.call("RobotService", "GetOperations"))["operations"] == []
         assert driven(bench) == ({"2": 0.5} if "power_pct" in command else {})
     assert [failure.status for failure in failures] == [10, 10]
     async with trio.open_nursery() as nursery:

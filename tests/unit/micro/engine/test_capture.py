@@ -94,8 +94,9 @@ def test_a_batch_is_bounded() -> None:
     ring = Ring(100_000)
     capture = Capture(("sensor", "a"), "Readings", 1, [])
     for _ in range(20):
-        ring.add(Reading(capture, bytes(1000)))
-    assert len(ring.batch()) == 4
+        ring.add(Reading(capture, bytes(300)))
+    assert len(ring.batch()) == 3
+    assert len(ring.batch(100)) == 1
 
 
 def test_the_log_is_bounded_and_says_how_much_is_missing() -> None:
