@@ -72,12 +72,12 @@ async def captured(guest: Guest) -> int:
     return sum(one["readings"] for one in files)
 
 
-async def goes_on(client: ApiClient, server: Server) -> Mapping[str, Any]:
-    """Return once the disk is used again."""
+async def goes_on(client: ApiClient, server: Server, *, most: int = 1) -> Mapping[str, Any]:
+    """Return once the disk is used again; that is logged at most so many times."""
     before = await until(client, lambda status: not status["problem"])
     after = await until(client, lambda status: total(status, "committed") > total(before, "committed") + 20)
     assert (await state_of_manager(client))[0] == "READY"
-    assert server.log.count(AGAIN) == 1
+    assert 1 <= server.log.count(AGAIN) <= most
     return after
 
 
@@ -126,7 +126,7 @@ async def test_capture_continues_after_a_failed_disk_is_remounted(guest: Guest) 
                 pass
         await disk.check()
         await disk.mount()
-        found = await goes_on(client, server)
+        found = await goes_on(client, server, most=2)  # while nothing is mounted, the folder below may accept data
     assert await captured(guest) >= committed + 20, found
 
 
