@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHUNK = 512  # bytes that are read at once, so that no peer keeps the loop for long
 TICK_MS = 100
 SLOW_TICKS = 10  # ticks between two applications of the time limits of connections
-RESERVE = 6144  # bytes of the heap that a new connection must leave free
+RESERVE = 4096  # bytes of the heap that must be free for a new connection
 EPOCH_2000 = 946684800  # seconds from 1970, where time begins on some boards
 VALID = 1700000000  # an earlier time is that of a clock that has not been set
 TCP, NODELAY = 6, 1

@@ -128,42 +128,46 @@ ENCODED = [
 CYCLE = [(True, False), (True, True), (False, True), (False, False)]
 
 
-async def turn(bench: MicroBench, ticks: int, pause: float) -> None:
-    place = 3
-    for _ in range(abs(ticks)):
-        await trio.sleep(pause)
-        place = (place + (1 if ticks > 0 else -1)) % 4
-        bench.port.drive("11", CYCLE[place][0])
-        bench.port.drive("12", CYCLE[place][1])
+class Shaft:
+    """Turns the tracks of an encoder."""
+
+    def __init__(self, bench: MicroBench) -> None:
+        self.bench = bench
+        self.place = 3
+        self._show()  # the pull resistors have held both tracks high
+
+    def _show(self) -> None:
+        for pin, level in zip(("11", "12"), CYCLE[self.place], strict=True):
+            self.bench.port.drive(pin, level)
+
+    async def turn(self, ticks: int, pause: float = 0.0) -> None:
+        for _ in range(abs(ticks)):
+            await trio.sleep(pause)
+            self.place = (self.place + (1 if ticks > 0 else -1)) % 4
+            self._show()
 
 
 async def test_encoders_count_every_edge(autojump_clock: MockClock) -> None:
     bench = MicroBench(*ENCODED)
-    bench.port.levels.update({"11": False, "12": False})
-    bench.apply()
-    bench.apply(*ENCODED)
-    bench.port.drive("11", False)
-    bench.port.drive("12", False)
+    shaft = Shaft(bench)
     await bench.call("encoder", "ResetPosition", name="e")
-    for ticks, total in ((9, 9), (-4, 5)):
-        await turn(bench, ticks, 0)
-        bench.port.drive("11", bench.port.levels["11"])  # no edge
-        assert (await bench.call("encoder", "GetPosition", name="e"))["value"] in (total, total + 1, total - 1)
+    for ticks, total in ((9, 9), (-4, 5), (-30, -25), (30, 5)):
+        await shaft.turn(ticks)
+        assert (await bench.call("encoder", "GetPosition", name="e"))["value"] == total
     degrees = await bench.call("encoder", "GetPosition", name="e", position_type=2)
-    ticks = await bench.call("encoder", "GetPosition", name="e")
-    assert degrees["value"] == pytest.approx(ticks["value"] * 45)
+    assert degrees["value"] == 5 * 45
 
 
 async def test_go_for_with_an_encoder_ends_at_its_position(autojump_clock: MockClock) -> None:
     bench = MicroBench(*ENCODED)
-    bench.port.drive("11", False)
-    bench.port.drive("12", False)
-    position = (await bench.call("motor", "GetPosition", name="m"))["position"]
+    shaft = Shaft(bench)
+    await bench.call("encoder", "ResetPosition", name="e")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn, bench, 16, 0.1)
+        nursery.start_soon(shaft.turn, 16, 0.1)
         await bench.call("motor", "GoFor", name="m", rpm=60, revolutions=1)
-        assert trio.current_time() == pytest.approx(0.8, abs=0.11)
-    assert (await bench.call("motor", "GetPosition", name="m"))["position"] == pytest.approx(position + 2, abs=0.2)
+        assert trio.current_time() == pytest.approx(0.8, abs=0.02)
+        assert (await bench.call("encoder", "GetPosition", name="e"))["value"] == 8
+        assert driven(bench).keys() & {"1", "2"} == set()
 
 
 async def test_a_motor_whose_encoder_stands_still_is_stopped(autojump_clock: MockClock) -> None:
