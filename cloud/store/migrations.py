@@ -53,6 +53,7 @@ STEPS: Final = (
     core.ARRANGEMENTS,
     data.QUERIES,
     segments.STATISTICS,
+    releases.OWN_KEYS,
 )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.documents.unmasked import check_unmasked
+from cloud.domain.organizations.release_seeds import replace_seeds
 from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import LOCATIONS
 from cloud.values.names import checked_name, checked_namespace, new_id, new_location_id
@@ -46,11 +47,12 @@ def missing(kind: str, subject: str) -> MachineError:
 
 
 def create_organization(sql: Sql, name: str, now: datetime) -> str:
-    """Create an organization; return its id."""
+    """Create an organization, with keys for releases that the cloud signs itself; return its id."""
     subject = new_id()
     inserted(
         sql, "organizations", {"id": subject, "name": checked_name(name, "an organization"), "created": stored(now)}
     )
+    replace_seeds(sql, subject, now)
     return subject
 
 
@@ -101,7 +103,14 @@ _OWNED: Final = (
 """Tables whose rows prevent the deletion of their organization, and what they contain."""
 
 
-_RELEASES: Final = ("release_targets", "release_signing", "release_metadata", "release_keys", "rollouts")
+_RELEASES: Final = (
+    "release_targets",
+    "release_signing",
+    "release_metadata",
+    "release_keys",
+    "own_release_keys",
+    "rollouts",
+)
 """Tables of signed releases, deleted with their organization, apart from the files."""
 
 

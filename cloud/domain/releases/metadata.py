@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class OnlineKey:
 
     keyid: str
     public: str
-    seed: str
+    seed: str = field(repr=False)
 
 
 def load() -> None:
@@ -66,7 +66,7 @@ def load() -> None:
 
 def new_key(seed: bytes) -> OnlineKey:
     """Return the key with a seed of 32 random bytes."""
-    public = _signer(seed.hex()).public_key
+    public = signer(seed.hex()).public_key
     return OnlineKey(public.keyid, public.keyval["public"], seed.hex())
 
 
@@ -77,12 +77,12 @@ def check_root(content: bytes, current: bytes | None, online: Mapping[str, froze
     It must be signed by the threshold of its own keys and of those of `current`, and give the roles snapshot and
     timestamp one key each, of those in `online`.
     """
-    document = _parsed(content, ROOT)
+    document = parsed(content, ROOT)
     root = document.signed
     _check_expiry(root, ROOT, now)
     if not root.consistent_snapshot:
         raise _invalid("root.json does not use consistent snapshots")
-    previous = None if current is None else _parsed(current, ROOT).signed
+    previous = None if current is None else parsed(current, ROOT).signed
     _check_version(root.version, 0 if previous is None else previous.version, ROOT)
     _check_keys(root, online)
     result = root.get_root_verification_result(previous, document.signed_bytes, document.signatures)
@@ -102,16 +102,16 @@ def check_targets(content: bytes, root: bytes, current: int, now: datetime) -> C
     checked = read_targets(content, root)
     if checked is None:
         raise _unsigned("targets.json is not signed by enough of the keys in root.json")
-    _check_expiry(_parsed(content, TARGETS).signed, TARGETS, now)
+    _check_expiry(parsed(content, TARGETS).signed, TARGETS, now)
     _check_version(checked.version, current, TARGETS)
     return checked
 
 
 def read_targets(content: bytes, root: bytes) -> Checked | None:
     """Return the targets of a targets.json; None if it is not signed with the keys of `root`. INVALID."""
-    document = _parsed(content, TARGETS)
+    document = parsed(content, TARGETS)
     signed = document.signed
-    result = _parsed(root, ROOT).signed.get_verification_result(TARGETS, document.signed_bytes, document.signatures)
+    result = parsed(root, ROOT).signed.get_verification_result(TARGETS, document.signed_bytes, document.signatures)
     if not result:
         return None
     if signed.delegations is not None:
@@ -138,20 +138,21 @@ def sign_timestamp(seed: str, version: int, snapshot: bytes, now: datetime) -> b
     """Return a timestamp.json for a snapshot.json."""
     from tuf.api.metadata import MetaFile, Timestamp
 
-    listed = MetaFile.from_data(_parsed(snapshot, SNAPSHOT).signed.version, snapshot, ["sha256"])
+    listed = MetaFile.from_data(parsed(snapshot, SNAPSHOT).signed.version, snapshot, ["sha256"])
     expires = now.replace(microsecond=0) + LIFETIMES[TIMESTAMP]
     return _signed(Timestamp(version, expires=expires, snapshot_meta=listed), seed)
 
 
 def expiry(content: bytes, role: str) -> datetime:
     """Return the expiry of stored metadata."""
-    return _utc(_parsed(content, role).signed.expires)
+    return _utc(parsed(content, role).signed.expires)
 
 
 # ---- checks
 
 
-def _parsed(content: bytes, role: str) -> Any:
+def parsed(content: bytes, role: str) -> Any:
+    """Return the metadata of a role, with unchecked signatures; INVALID, EXHAUSTED."""
     from tuf.api.metadata import Metadata
     from tuf.api.serialization import DeserializationError
 
@@ -250,7 +251,8 @@ def _unsigned(text: str) -> MachineError:
 # ---- signing
 
 
-def _signer(seed: str) -> Any:
+def signer(seed: str) -> Any:
+    """Return the signer of a key by its seed in hexadecimal digits."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from securesystemslib.signer import CryptoSigner
 
@@ -261,5 +263,5 @@ def _signed(signed: Any, seed: str) -> bytes:
     from tuf.api.metadata import Metadata
 
     document: Any = Metadata(signed)
-    document.sign(_signer(seed))
+    document.sign(signer(seed))
     return bytes(document.to_bytes())

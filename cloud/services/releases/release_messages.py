@@ -51,11 +51,12 @@ class RolloutInfo(Struct, frozen=True):
 
 
 class ReleaseRepository(Struct, frozen=True):
-    """The releases of an organization. Without a repository everything is empty."""
+    """The releases of an organization. Without a repository the lists are empty."""
 
     metadata: list[ReleaseMetadata]
     targets: list[ReleaseTarget]
     rollouts: list[RolloutInfo]
+    keys_held_by: str = "people"  # or cloud, which then signs root.json and targets.json itself
 
 
 class RolloutMachine(Struct, frozen=True):

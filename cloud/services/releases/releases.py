@@ -1,23 +1,28 @@
 """Calls for signed releases and their rollouts, for commands and pages.
 
-Metadata arrives signed: the cloud verifies it, and cannot make it.
+Metadata of people arrives signed: the cloud verifies it, and cannot make it. Without people who hold keys, the cloud
+signs with its own; see cloud.domain.releases.own.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from cloud.blobs import discard
 from cloud.documents.pieces import LARGE
+from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases import files, metadata, reports, repository, rollouts
+from cloud.domain.releases import files, metadata, own, reports, repository, rollouts
 from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Service, guarded
 from cloud.services.releases import release_messages as m
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
-from uplink.releases import MAX_FILE, OFFLINE, ONLINE
+from uplink.releases import CHANNELS, MAX_FILE, OFFLINE, ONLINE
 
 MAX_LISTED: Final = 1000  # machines in the status of a rollout
 
@@ -34,13 +39,53 @@ class Releases(Service):
     async def update_release_metadata(
         self, organization_id: str, root_json: bytes = b"", targets_json: bytes = b""
     ) -> list[m.ReleaseMetadata]:
-        """Publish a new version of root.json, targets.json or both; see cloud.domain.releases.repository.publish."""
+        """Publish a new version of root.json, targets.json or both; see cloud.domain.releases.own.publish_of_people."""
         await self._load()
 
         def work(sql: Sql) -> list[m.ReleaseMetadata]:
             new = (root_json or None, targets_json or None)
-            repository.publish(sql, organization_id, self.now(), root=new[0], new_targets=new[1])
+            own.publish_of_people(sql, organization_id, self.now(), root=new[0], targets=new[1])
             return _metadata(sql, organization_id)
+
+        return await self.write(work)
+
+    async def rotate_release_keys(self, organization_id: str) -> list[m.ReleaseMetadata]:
+        """Replace the keys that the cloud keeps for an organization; see cloud.domain.releases.own.rotate."""
+        await self._load()
+
+        def work(sql: Sql) -> list[m.ReleaseMetadata]:
+            own.rotate(sql, organization_id, self.now())
+            return _metadata(sql, organization_id)
+
+        return await self.write(work)
+
+    async def set_release_channels(
+        self, organization_id: str, program: str, version: str, channels: Sequence[str]
+    ) -> list[m.ReleaseTarget]:
+        """Put all files of a version into these channels, and return them; without a channel they are withdrawn.
+
+        PRECONDITION if people hold the keys of the organization; NOT_FOUND, INVALID.
+        """
+        if unknown := sorted(set(channels) - set(CHANNELS)):
+            raise MachineError(
+                f"there is no channel {unknown[0][:60]!r}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {' or '.join(CHANNELS)}, or none to withdraw the version",
+            )
+        chosen = tuple(channel for channel in CHANNELS if channel in channels)
+        await self._load()
+
+        def change(entries: Sequence[metadata.Target]) -> list[metadata.Target]:
+            named = [entry for entry in entries if (entry.custom.program, entry.custom.version) == (program, version)]
+            if not named:
+                raise missing("release", f"{program} {version}")
+            others = [entry for entry in entries if entry not in named]
+            changed = [replace(entry, custom=structs.replace(entry.custom, channels=chosen)) for entry in named]
+            return [*others, *(changed if chosen else [])]
+
+        def work(sql: Sql) -> list[m.ReleaseTarget]:
+            own.publish(sql, organization_id, self.now(), change)
+            return _targets(sql, organization_id, program, version)
 
         return await self.write(work)
 
@@ -82,20 +127,12 @@ class Releases(Service):
         """Return metadata, targets and rollouts; all empty without a repository."""
 
         def work(sql: Sql) -> m.ReleaseRepository:
-            targets = [
-                m.ReleaseTarget(
-                    target.custom.program,
-                    target.custom.version,
-                    target.custom.platform,
-                    list(target.custom.channels),
-                    target.digest,
-                    target.size,
-                )
-                for target in repository.targets(sql, organization_id)
-            ]
             entries = rollouts.rollouts(sql, organization_id)
             infos = [_rollout(sql, organization_id, entry) for entry in entries]
-            return m.ReleaseRepository(_metadata(sql, organization_id), targets, infos)
+            kept = own.kept(sql, organization_id)
+            return m.ReleaseRepository(
+                _metadata(sql, organization_id), _targets(sql, organization_id), infos, "cloud" if kept else "people"
+            )
 
         return await self.read(work)
 
@@ -172,6 +209,22 @@ _SETTABLE: Final = tuple(state.value for state in RolloutState)
 def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:
     documents = [repository.newest(sql, owner, role) for role in (*OFFLINE, *ONLINE)]
     return [m.ReleaseMetadata(entry.role, entry.version, entry.expires) for entry in documents if entry is not None]
+
+
+def _targets(sql: Sql, owner: str, program: str = "", version: str = "") -> list[m.ReleaseTarget]:
+    """Return the targets in force, of all versions or one."""
+    return [
+        m.ReleaseTarget(
+            target.custom.program,
+            target.custom.version,
+            target.custom.platform,
+            list(target.custom.channels),
+            target.digest,
+            target.size,
+        )
+        for target in repository.targets(sql, owner, program)
+        if version in ("", target.custom.version)
+    ]
 
 
 def _rollout(sql: Sql, owner: str, entry: rollouts.StoredRollout) -> m.RolloutInfo:

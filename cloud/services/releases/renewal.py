@@ -1,16 +1,18 @@
-"""Renewal of snapshot and timestamp of all repositories, before they expire."""
+"""Renewal of snapshot and timestamp of all repositories before they expire, and of root and targets if the cloud keeps
+their keys."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
-from cloud.domain.releases import metadata, repository
+from cloud.domain.releases import metadata, own, repository
 from cloud.services.common.base import Cloud
+from cloud.store.sql import Sql
 from schema import MachineError
 
 LONGEST: Final = timedelta(hours=1)
@@ -42,7 +44,7 @@ async def renew(cloud: Cloud) -> timedelta:
         await cloud.room.run(SHARE, metadata.load)
     for owner in due:
         try:
-            await cloud.store.write(partial(repository.renew, owner=owner, now=now))
+            await cloud.store.write(partial(_renew, owner=owner, now=now))
         except MachineError as error:
             failed = True
             _log.error("the metadata of releases cannot be renewed", organization=owner, reason=str(error))
@@ -51,3 +53,8 @@ async def renew(cloud: Cloud) -> timedelta:
     if due:
         times = await cloud.store.read(repository.due)
     return max(timedelta(), min([LONGEST, *(moment - now for moment in times.values())]))
+
+
+def _renew(sql: Sql, owner: str, now: datetime) -> None:
+    own.renew(sql, owner, now)
+    repository.renew(sql, owner, now)

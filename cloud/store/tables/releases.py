@@ -95,3 +95,12 @@ CREATE INDEX agent_outcomes_version ON agent_outcomes (program, version, part_id
 SEARCHES: Final = """
 CREATE INDEX release_files_uploaded ON release_files (uploaded);
 """
+
+OWN_KEYS: Final = """
+CREATE TABLE own_release_keys (  -- of repositories that the cloud signs itself
+    organization_id TEXT PRIMARY KEY REFERENCES organizations (id),
+    root_key TEXT NOT NULL,  -- Ed25519 seed, hexadecimal
+    targets_key TEXT NOT NULL,  -- the same
+    created INTEGER NOT NULL
+);
+"""

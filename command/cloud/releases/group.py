@@ -40,6 +40,15 @@ KEYS: Final = click.option(
     metavar="FOLDER",
     help="Folder with keys; can be repeated. Also MACHINE_RELEASE_KEYS.",
 )
+MAYBE_KEYS: Final = click.option(
+    "--keys",
+    "folders",
+    type=_FOLDER,
+    multiple=True,
+    envvar="MACHINE_RELEASE_KEYS",
+    metavar="FOLDER",
+    help="Folder with keys; can be repeated. Also MACHINE_RELEASE_KEYS. [default: the cloud signs]",
+)
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 _PROGRAM: Final = click.argument("program", type=click.Choice(PROGRAMS))
 _VERSION: Final = click.argument("version")
@@ -86,6 +95,9 @@ async def init(
 
     Each folder gets a key for root.json, which is needed only when keys change, and one for targets.json, which signs
     releases. Machines must trust the root.json that is written there too. It can be repeated after a failure.
+
+    If the cloud kept the keys until now, it signs this root.json with its own root key, and deletes its keys: machines
+    follow by themselves. The releases in the cloud are signed with the new keys: `withdraw` those you do not trust.
     """
     from command.cloud.releases import keys
     from command.cloud.releases.repository import Repository
@@ -93,7 +105,8 @@ async def init(
     if threshold > len(folders):
         raise click.UsageError(f"{threshold} keys must sign: give at least {threshold} folders with --keys")
     owner = (await organization_of(client, organization))["id"]
-    if (await client.call(RELEASES, "", "list_releases", organization_id=owner))["metadata"]:
+    listed = await client.call(RELEASES, "", "list_releases", organization_id=owner)
+    if listed["metadata"] and listed["keys_held_by"] != "cloud":
         raise MachineError(
             "this organization has a release repository", kind=ErrorKind.EXISTS, remedy="`machine cloud releases list`"
         )
@@ -177,7 +190,7 @@ async def upload(
 @releases.command()
 @_PROGRAM
 @_VERSION
-@KEYS
+@MAYBE_KEYS
 @ORGANIZATION
 @json_option
 @with_client
@@ -188,14 +201,18 @@ async def promote(
 
     All machines that follow `stable` get it, or those that its rollout selects, if there is one.
     """
-    repository, _ = await _opened(client, organization, folders)
+    if folders:
+        repository, _ = await _opened(client, organization, folders)
 
-    def change(entries: dict[str, Any]) -> dict[str, Any]:
-        for path in _paths(entries, program, version):
-            entries[path] = _in_channels(entries[path], (STABLE, DEV))
-        return entries
+        def change(entries: dict[str, Any]) -> dict[str, Any]:
+            for path in _paths(entries, program, version):
+                entries[path] = _in_channels(entries[path], (STABLE, DEV))
+            return entries
 
-    changed = await repository.change(change)
+        changed = await repository.change(change)
+    else:
+        await _set_channels(client, organization, program, version, (STABLE, DEV))
+        changed = True
     _say(
         as_json,
         {"program": program, "version": version, "changed": changed},
@@ -206,7 +223,7 @@ async def promote(
 @releases.command()
 @_PROGRAM
 @_VERSION
-@KEYS
+@MAYBE_KEYS
 @click.option("--platform", default="", metavar="NAME", help="Only this platform, such as linux/aarch64.")
 @_YES
 @ORGANIZATION
@@ -224,9 +241,15 @@ async def withdraw(
     as_json: bool,
 ) -> None:
     """Withdraw VERSION of PROGRAM. Machines that run it go back to the newest version that is still signed."""
-    repository, _ = await _opened(client, organization, folders)
+    if platform and not folders:
+        raise click.UsageError("--platform needs --keys: the cloud withdraws a version for all platforms")
     if not yes:
         click.confirm(f"Withdraw {program} {version} from all machines?", abort=True)
+    if not folders:
+        await _set_channels(client, organization, program, version, ())
+        _say(as_json, {"program": program, "version": version}, f"{program} {version} was withdrawn")
+        return
+    repository, _ = await _opened(client, organization, folders)
 
     def change(entries: dict[str, Any]) -> dict[str, Any]:
         for path in _paths(entries, program, version, platform):
@@ -238,7 +261,7 @@ async def withdraw(
 
 
 @releases.command()
-@KEYS
+@MAYBE_KEYS
 @click.option("--online-keys", "online", is_flag=True, help="Replace the cloud's keys for snapshot and timestamp.")
 @click.option("--targets-keys", "targets", is_flag=True, help="Replace the keys that sign releases.")
 @click.option("--root-keys", "root", is_flag=True, help="Replace the keys that sign root.json.")
@@ -262,7 +285,8 @@ async def rotate(
     """Replace keys, and renew root.json and targets.json. Without an option only the files are renewed.
 
     Needs the keys for root.json. A replaced key is invalid at once; delete its file. With --online-keys, machines also
-    accept the older metadata of a cloud that was restored from a backup.
+    accept the older metadata of a cloud that was restored from a backup. Without --keys, a cloud that keeps the keys
+    itself replaces all of them.
     """
     from command.cloud.releases import keys
     from command.cloud.releases.repository import Repository
@@ -275,6 +299,12 @@ async def rotate(
         return secret
 
     owner = (await organization_of(client, organization))["id"]
+    if not folders:
+        if into or passphrase or any(parts.values()):
+            raise click.UsageError("these options need --keys: without it, the cloud replaces all keys that it keeps")
+        await client.call(RELEASES, "", "rotate_release_keys", organization_id=owner)
+        _say(as_json, {"replaced": ["the cloud"]}, "all keys that the cloud keeps were replaced")
+        return
     places = into or folders
     before = Repository(client, owner, folders, ask)
     _ = before.signers
@@ -380,6 +410,15 @@ def _ask(*, new: bool = False) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(f"the keys have a passphrase: set {PASSPHRASE}, or use a terminal")
     return str(click.prompt("Passphrase of the release keys", hide_input=True, confirmation_prompt=new, err=True))
+
+
+async def _set_channels(
+    client: ApiClient, organization: str, program: str, version: str, channels: Sequence[str]
+) -> None:
+    """Have the cloud sign a version into channels, or withdraw it. Raises MachineError."""
+    owner = (await organization_of(client, organization))["id"]
+    where = {"organization_id": owner, "program": program, "version": version}
+    await client.call(RELEASES, "", "set_release_channels", channels=list(channels), **where)
 
 
 async def _opened(client: ApiClient, organization: str, folders: Sequence[Path]) -> tuple[Repository, str]:

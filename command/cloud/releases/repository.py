@@ -45,11 +45,17 @@ class Repository:
         self._keys = signers
 
     async def create(self, roots: Sequence[Any], targets: Sequence[Any], threshold: int) -> None:
-        """Create the repository with these signers, of which `threshold` must sign. Raises MachineError."""
+        """Create the repository with these signers, of which `threshold` must sign. Raises MachineError.
+
+        If the cloud kept the keys until now, the releases in it are signed again with those of people.
+        """
         now = datetime.now(UTC)
         signers = {signer.public_key.keyid: signer for signer in (*roots, *targets)}
-        root = signing.first_root(roots, targets, await self._new_online_keys(), threshold, now)
-        await self._publish(root, signing.next_targets(None, root, {}, signers, now))
+        before, listed = await self._fetch(f"{ROOT}.json"), await self._fetch(f"{TARGETS}.json")
+        version = 1 if before is None else signing.version_of(before, ROOT) + 1
+        root = signing.first_root(roots, targets, await self._new_online_keys(), threshold, now, version)
+        entries = {} if listed is None else signing.entries_of(listed)
+        await self._publish(root, signing.next_targets(listed, root, entries, signers, now))
 
     async def change(self, change: Callable[[Entries], Entries]) -> bool:
         """Publish targets.json with changed entries; return False if they are the same. Raises MachineError."""

@@ -77,15 +77,20 @@ def check_targets(root: bytes, targets: bytes, seen: int) -> None:
 
 
 def first_root(
-    roots: Sequence[Any], targets: Sequence[Any], online: Mapping[str, Any], threshold: int, now: datetime
+    roots: Sequence[Any],
+    targets: Sequence[Any],
+    online: Mapping[str, Any],
+    threshold: int,
+    now: datetime,
+    version: int = 1,
 ) -> bytes:
-    """Return version 1 of root.json, signed by the signers `roots`; later versions need `threshold` of them.
+    """Return the first root.json of people, signed by the signers `roots`; later versions need `threshold` of them.
 
-    `online` are the public keys of the cloud by role.
+    `online` are the public keys of the cloud by role. `version` is not 1 if the cloud kept the keys before.
     """
     from tuf.api.metadata import Root
 
-    root = Root(1, expires=_expiry(ROOT, now), consistent_snapshot=True)
+    root = Root(version, expires=_expiry(ROOT, now), consistent_snapshot=True)
     for role, signers in ((ROOT, roots), (TARGETS, targets)):
         for signer in signers:
             root.add_key(signer.public_key, role)

@@ -165,6 +165,16 @@ async def test_changes_are_published_and_repeated_if_another_was_faster(tmp_path
         await mine.change(adding("2.0.0"))
 
 
+async def test_people_take_over_the_repository_of_a_cloud(tmp_path: Path, fake: FakeCloud) -> None:
+    first = await created(fake, tmp_path / "cloud")
+    await first.change(adding("1.0.0"))
+    second = await created(fake, tmp_path / "person")
+    root, targets = await second.verified()
+    assert (signing.version_of(root, ROOT), signing.version_of(targets, TARGETS)) == (2, 3)
+    assert list(signing.entries_of(targets)) == ["machine-server/1.0.0/linux-aarch64"]
+    assert await second.change(adding("1.1.0"))
+
+
 async def test_releases_that_the_cloud_has_added_are_not_signed(tmp_path: Path, fake: FakeCloud) -> None:
     mine = await created(fake, tmp_path / "keys")
     forged = signing.parsed(fake.files["targets.json"], TARGETS)

@@ -39,6 +39,7 @@ HAD = {
     "arrangements": "160ea1dc94960491",
     "saved queries": "57dc632cfa148e72",
     "statistics of segments": "670085eaff29531d",
+    "release keys of the cloud": "8bf8968e9484829a",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
