@@ -63,6 +63,7 @@ class Options:
     training_indexes: tuple[str, ...] = ()  # package indexes for the requirements of scripts; none: not installed
     training_netrc: Path | None = None  # credentials for these indexes
     training_environments_mib: int = 20_480  # of all environments that are kept, and of one
+    releases: Path | None = None  # folder with release files of this version; None for a folder in `data`
     debug: bool = False
 
     @property

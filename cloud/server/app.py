@@ -33,7 +33,8 @@ from cloud.server.failures import log_failures
 from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
-from cloud.services.releases import renewal
+from cloud.services.releases import importing, renewal
+from cloud.services.releases.sources import Sources
 from cloud.services.reverse.calls import PART, MachineCalls
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
@@ -108,6 +109,7 @@ class App:
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
+            Node("release imports", self._imports, requires={"cloud"}, restart=FOREVER),
             *segment_nodes.nodes(self.options.seal_after, self.events, FOREVER),
             *training_nodes.nodes(self.options, FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
@@ -237,6 +239,10 @@ class App:
 
     async def _releases(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         await renewal.run(deps["cloud"], task_status=task_status)
+
+    async def _imports(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        sources = Sources.of(self.options.releases or self.options.data / "releases")
+        await importing.run(deps["cloud"], sources, task_status=task_status)
 
     async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         store: Store = deps["database"]

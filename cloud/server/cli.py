@@ -244,6 +244,13 @@ _FOLDER: Final = AbsolutePath(file_okay=False)
     help="Number of training jobs at once; 0 trains nothing here. Training needs the extra `ml`.",
 )
 @click.option(
+    "--releases",
+    type=_FOLDER,
+    default=None,
+    metavar="DIR",
+    help="Folder with release files of this version, which owners import.  [default: releases in --data]",
+)
+@click.option(
     "--smtp-from", default="", metavar="ADDRESS", help="Sender address of these emails; required with --smtp."
 )
 @click.option(
@@ -354,6 +361,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         training_indexes=_indexes(settings["training_index"], settings["training_python"]),
         training_netrc=settings["training_netrc"],
         training_environments_mib=settings["training_environments"],
+        releases=settings["releases"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

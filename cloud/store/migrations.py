@@ -54,6 +54,7 @@ STEPS: Final = (
     data.QUERIES,
     segments.STATISTICS,
     releases.OWN_KEYS,
+    releases.IMPORTS,
 )
 
 

@@ -86,6 +86,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /modules/{item}/download": READABLE,
     "GET /releases": ROLE_ANYWHERE,
     "POST /releases": _OF_FORM,
+    "WS /live/releases": ROLE_ANYWHERE,
     "GET /releases/{organization}/{program}/{version}": operator(ObjectKind.ORGANIZATION, "organization"),
     "GET /triggers": ROLE_ANYWHERE,
     "WS /live/triggers": ROLE_ANYWHERE,

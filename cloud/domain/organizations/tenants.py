@@ -109,6 +109,7 @@ _RELEASES: Final = (
     "release_metadata",
     "release_keys",
     "own_release_keys",
+    "release_imports",
     "rollouts",
 )
 """Tables of signed releases, deleted with their organization, apart from the files."""

@@ -374,6 +374,9 @@ HISTORY: Final[Mapping[str, Rule]] = {
 RELEASES: Final[Mapping[str, Rule]] = {
     "create_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "update_release_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "start_release_import": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "get_release_import": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "wait_for_release_import": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "rotate_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "set_release_channels": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "upload_release_file": owner(ObjectKind.ORGANIZATION, "organization_id"),

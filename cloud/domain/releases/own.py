@@ -109,9 +109,14 @@ def _required(sql: Sql, owner: str, now: datetime) -> OwnKeys:
     if keys is None and not repository.exists(sql, owner):
         keys = OwnKeys(*replace_seeds(sql, owner, now))
     if keys is None:
-        raise MachineError(
-            "people of this organization hold the keys for its releases, so this cloud signs none",
-            kind=ErrorKind.PRECONDITION,
-            remedy="use the commands with your keys: `machine cloud releases ... --keys FOLDER`",
-        )
+        raise held_by_people()
     return keys
+
+
+def held_by_people() -> MachineError:
+    """Return the error PRECONDITION: people hold the keys, so the cloud signs nothing."""
+    return MachineError(
+        "people of this organization hold the keys for its releases, so this cloud signs none",
+        kind=ErrorKind.PRECONDITION,
+        remedy="use the commands with your keys: `machine cloud releases ... --keys FOLDER`",
+    )

@@ -59,6 +59,28 @@ class ReleaseRepository(Struct, frozen=True):
     keys_held_by: str = "people"  # or cloud, which then signs root.json and targets.json itself
 
 
+class ReleaseImportNote(Struct, frozen=True):
+    """Why there is no release for a platform, or for any if it is empty, and what can be done."""
+
+    platform: str
+    reason: str
+    remedy: str
+
+
+class ReleaseImport(Struct, frozen=True):
+    """An import of the cloud's own programs. `number` grows with each change; it is 0 if there was no import.
+
+    `state` is empty then, otherwise waiting, working, done or failed. `done` and `total` are the bytes of a step.
+    """
+
+    state: str = ""
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    notes: list[ReleaseImportNote] = []
+    number: int = 0
+
+
 class RolloutMachine(Struct, frozen=True):
     """How a machine fares with a version; `state` is an outcome, a step of its update, or `waiting`."""
 

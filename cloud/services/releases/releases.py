@@ -10,21 +10,25 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+import trio
 from msgspec import structs
 
 from cloud.blobs import discard
 from cloud.documents.pieces import LARGE
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases import files, metadata, own, reports, repository, rollouts
+from cloud.domain.releases import files, imports, metadata, own, reports, repository, rollouts
 from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Service, guarded
+from cloud.services.common.standing import while_allowed
 from cloud.services.releases import release_messages as m
 from cloud.store.sql import Sql
+from cloud.work.openings import STREAMS
 from schema import ErrorKind, MachineError
 from uplink.releases import CHANNELS, MAX_FILE, OFFLINE, ONLINE
 
 MAX_LISTED: Final = 1000  # machines in the status of a rollout
+IMPORT_WAIT: Final = 20.0  # seconds that a call waits for news of an import
 
 
 class Releases(Service):
@@ -88,6 +92,38 @@ class Releases(Service):
             return _targets(sql, organization_id, program, version)
 
         return await self.write(work)
+
+    async def start_release_import(self, organization_id: str) -> m.ReleaseImport:
+        """Import the programs of the cloud's own version; the call does not wait for it. See `importing`.
+
+        PRECONDITION if people hold the keys of the organization.
+        """
+
+        def work(sql: Sql) -> m.ReleaseImport:
+            if not own.kept(sql, organization_id):
+                raise own.held_by_people()
+            imports.request(sql, organization_id, self.now())
+            return _import(sql, organization_id)
+
+        return await self.write(work)
+
+    async def get_release_import(self, organization_id: str) -> m.ReleaseImport:
+        """Return the newest import of an organization."""
+        return await self.read(lambda sql: _import(sql, organization_id))
+
+    async def wait_for_release_import(self, organization_id: str, number: int) -> m.ReleaseImport:
+        """Return the newest import of an organization, once its number differs, or after IMPORT_WAIT."""
+        with (
+            self.cloud.openings.hold(f"the key {self.author.name}", STREAMS),
+            self.cloud.events.listening(imports.TOPIC, organization_id) as news,
+        ):
+            state = await self.read(lambda sql: _import(sql, organization_id))
+            with trio.move_on_after(IMPORT_WAIT):
+                async with while_allowed(self.cloud, self.author, self.again):
+                    while state.number == number and not self.cloud.openings.closing:
+                        await news.next()
+                        state = await self.read(lambda sql: _import(sql, organization_id))
+        return state
 
     async def upload_release_file(self, organization_id: str, sha256: str, pieces: AsyncIterator[bytes]) -> int:
         """Store the file with this SHA-256, and return its size in bytes. Nothing is stored if the upload ends early.
@@ -209,6 +245,14 @@ _SETTABLE: Final = tuple(state.value for state in RolloutState)
 def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:
     documents = [repository.newest(sql, owner, role) for role in (*OFFLINE, *ONLINE)]
     return [m.ReleaseMetadata(entry.role, entry.version, entry.expires) for entry in documents if entry is not None]
+
+
+def _import(sql: Sql, owner: str) -> m.ReleaseImport:
+    state = imports.state_of(sql, owner)
+    if state is None:
+        return m.ReleaseImport()
+    notes = [m.ReleaseImportNote(note.platform, note.reason, note.remedy) for note in state.notes]
+    return m.ReleaseImport(state.state, state.step, state.done, state.total, notes, state.number)
 
 
 def _targets(sql: Sql, owner: str, program: str = "", version: str = "") -> list[m.ReleaseTarget]:

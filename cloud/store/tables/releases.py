@@ -104,3 +104,18 @@ CREATE TABLE own_release_keys (  -- of repositories that the cloud signs itself
     created INTEGER NOT NULL
 );
 """
+
+IMPORTS: Final = """
+CREATE TABLE release_imports (  -- of the cloud's own programs
+    organization_id TEXT PRIMARY KEY REFERENCES organizations (id),
+    state TEXT NOT NULL,  -- waiting, working, done or failed
+    step TEXT NOT NULL,  -- what is being done, or was done, for people
+    done INTEGER NOT NULL,  -- bytes of the step
+    total INTEGER NOT NULL,  -- 0 if not known
+    notes TEXT NOT NULL,  -- JSON: platforms without a release, with reason and remedy
+    number INTEGER NOT NULL,  -- grows with each change
+    lease INTEGER NOT NULL,  -- until then, a process works on it
+    changed INTEGER NOT NULL
+);
+CREATE INDEX release_imports_lease ON release_imports (lease) WHERE state IN ('waiting', 'working');
+"""

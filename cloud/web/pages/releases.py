@@ -1,4 +1,7 @@
-"""`/releases`: signed releases of organizations, and their rollouts. Publishing needs keys, so commands do it."""
+"""`/releases`: signed releases of organizations, their rollouts, and the import of the cloud's own programs.
+
+Publishing others needs keys, so commands do it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,30 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+import trio
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
+from cloud.domain.releases import imports
 from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
-from cloud.services.releases.release_messages import ReleaseMetadata, ReleaseTarget, RolloutInfo, RolloutStatus
+from cloud.services.releases.release_messages import (
+    ReleaseImport,
+    ReleaseMetadata,
+    ReleaseTarget,
+    RolloutInfo,
+    RolloutStatus,
+)
 from cloud.services.releases.releases import ReleaseService
-from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
+from cloud.store.events import EVERY
+from cloud.web.common.live import FRAME, LivePage, live, news_of
+from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
+from rpc.pages import Patcher, Piece
 from schema import ErrorKind, MachineError, SemanticVersion
+from support import version as version_of_cloud
 from uplink.releases import DEV, STABLE
 
 SOON: Final = timedelta(days=30)
@@ -70,6 +86,8 @@ class Group:
     rollouts: tuple[Rolling, ...]
     finished: tuple[RolloutInfo, ...]
     metadata: tuple[ReleaseMetadata, ...]
+    by_cloud: bool  # the cloud keeps the keys
+    imported: ReleaseImport
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -79,6 +97,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/releases", pages.index),
         Route("/releases", pages.act, methods=["POST"]),
         Route("/releases/{organization}/{program}/{version}", pages.show),
+        WebSocketRoute("/live/releases", pages.live),
     ]
 
 
@@ -112,27 +131,60 @@ class _Pages:
                     tuple(rollouts),
                     finished,
                     tuple(listed.metadata),
+                    listed.keys_held_by == "cloud",
+                    await service.get_release_import(organization.id),
                 )
             )
         soon = self._cloud.clock() + SOON
         code = status_of(error) if error else 200
-        return render(request, "releases.html", code, groups=groups, soon=soon, colours=COLOURS, error=error)
+        return render(
+            request,
+            "releases.html",
+            code,
+            groups=groups,
+            soon=soon,
+            colours=COLOURS,
+            version=version_of_cloud(),
+            error=error,
+            live="/live/releases" if any(group.by_cloud for group in groups) else "",
+        )
+
+    async def live(self, socket: WebSocket) -> None:
+        """`/live/releases`: send the progress of imports."""
+        await live(self._cloud, socket, self._follow)
+
+    async def _follow(self, page: LivePage) -> None:
+        patcher = Patcher(lambda piece: render_macro("releases_parts.html", piece.macro, *piece.arguments))
+        service = ReleaseService(self._cloud, page.author)
+        async with news_of(self._cloud, (imports.TOPIC, EVERY)) as news:
+            while True:
+                pieces = []
+                for organization, owner in await Editor(self._cloud, page.author).organizations():
+                    info = await service.get_release_import(organization.id)
+                    arguments = (organization.id, owner, version_of_cloud(), info)
+                    pieces.append(Piece(f"import-{organization.id}", "importing", arguments, info))
+                if patch := patcher.patch(pieces):
+                    await page.send(patch=patch)
+                await trio.sleep(FRAME)
+                await news.next()
 
     async def act(self, request: Request) -> Response:
-        """`POST /releases`: start a rollout (`percent`, `tags`, `stop_after`), or set its `state`."""
+        """`POST /releases`: start a rollout (`percent`, `tags`, `stop_after`), its `state`, or an `import`."""
         form = await fields(request)
         service = ReleaseService(self._cloud, author_of(request))
         where = [text_of(form, name) for name in ("organization", "program", "version")]
-        organization, program, version = where
+        organization, program, number = where
         try:
-            if state := text_of(form, "state"):
-                await service.set_rollout_state(organization, program, version, state)
+            if text_of(form, "import"):
+                await service.start_release_import(organization)
+            elif state := text_of(form, "state"):
+                await service.set_rollout_state(organization, program, number, state)
             else:
                 tags = [tag for tag in (text.strip() for text in text_of(form, "tags").split(",")) if tag]
                 percent, limit = _number(text_of(form, "percent", "100")), text_of(form, "stop_after")
                 stop_after = int(_number(limit)) if limit else None
                 await service.start_rollout(
-                    organization, program, version, percent=percent, tags=tags, stop_after=stop_after
+                    organization, program, number, percent=percent, tags=tags, stop_after=stop_after
                 )
         except MachineError as error:
             if error.kind in (ErrorKind.INVALID, ErrorKind.PRECONDITION, ErrorKind.EXHAUSTED):

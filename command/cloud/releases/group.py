@@ -527,4 +527,9 @@ def _say(as_json: bool, facts: Mapping[str, Any], *lines: str) -> None:
         click.echo("\n".join(lines))
 
 
-releases.add_later({"rollout": "command.cloud.releases.rollouts:rollout"})
+releases.add_later(
+    {
+        "import": "command.cloud.releases.importing:import_command",
+        "rollout": "command.cloud.releases.rollouts:rollout",
+    }
+)

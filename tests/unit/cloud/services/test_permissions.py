@@ -227,6 +227,7 @@ def test_every_call_is_in_the_table() -> None:
         ("machine.cloud.v1.TriggerService", "stored_deliveries"),
         ("machine.cloud.v1.TriggerService", "stored_delivery"),
         ("machine.cloud.v1.ReleaseService", "upload_release_file"),
+        ("machine.cloud.v1.ReleaseService", "get_release_import"),
         ("viam.app.data.v1.DataService", "file"),
         ("viam.app.data.v1.DataService", "page_of_readings"),
         ("viam.app.data.v1.DataService", "tabular_series"),

@@ -40,6 +40,7 @@ HAD = {
     "saved queries": "57dc632cfa148e72",
     "statistics of segments": "670085eaff29531d",
     "release keys of the cloud": "8bf8968e9484829a",
+    "imports of releases": "de6b206a5f834711",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

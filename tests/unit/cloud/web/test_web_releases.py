@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import html
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
+from cloud.services.releases import importing
+from cloud.services.releases.sources import Sources
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import post, signed_in
 from tests.unit.cloud.release_help import SERVER, opened, publish
+from tests.unit.cloud.services.releases.test_importing import write
 from tests.unit.cloud.services.releases.test_rollouts import report, send
+from tests.unit.cloud.web.test_web_fleet import key_at
 from tests.unit.runtime.parts.web.client import HTML
 
 ROLL_OUT = 'Roll out<span class="visually-hidden">'
@@ -21,7 +26,7 @@ VERSION = {"program": SERVER, "version": "2.0.0"}
 
 async def test_from_an_empty_page_to_a_finished_rollout(cloud: MemoryCloud, part: str) -> None:
     person, owner = await signed_in(cloud), cloud.first.organization
-    assert "creates the repository" in (await person.get("/releases")).text
+    assert "Import version " in (await person.get("/releases")).text
     publisher = await opened(cloud)
     assert "There are no versions yet" in (await person.get("/releases")).text
     publisher.add("1.0.0", b"program 1.0.0", ("stable", "dev"))
@@ -90,3 +95,30 @@ async def test_metadata_that_expires_soon_is_marked(cloud: MemoryCloud, clock: C
     assert marked not in (await (await signed_in(cloud)).get("/releases")).text
     clock.now += timedelta(days=280)
     assert marked in (await (await signed_in(cloud)).get("/releases")).text
+
+
+async def test_programs_are_imported_with_a_button(cloud: MemoryCloud, tmp_path: Path) -> None:
+    person, owner = await signed_in(cloud), cloud.first.organization
+    reply = await post(person, "/releases", **{"organization": owner, "import": "yes"})
+    assert (reply.status, reply.headers["location"]) == (303, "/releases")
+    assert "Looking for release files" in (await person.get("/releases")).text
+    assert await importing.run_next(cloud.cloud, Sources(tmp_path, None, "1.0.0"))
+    page = html.unescape((await person.get("/releases")).text)
+    assert "No release could be imported" in page
+    assert f"into {tmp_path} and try again" in page
+    assert await post(person, "/releases", **{"organization": owner, "import": "yes"})
+    assert await importing.run_next(cloud.cloud, write(tmp_path, "x86_64"))
+    page = html.unescape((await person.get("/releases")).text)
+    assert "Version 1.0.0 is ready for linux/x86_64" in page
+    assert "machine-agent 1.0.0" in page
+    assert "The cloud keeps the keys" in page
+
+
+async def test_only_owners_import(cloud: MemoryCloud) -> None:
+    owner = cloud.first.organization
+    person = await signed_in(cloud, await key_at(cloud, "organization", owner))
+    page = (await person.get("/releases")).text
+    assert "An owner of the organization can import them" in page
+    assert (await post(person, "/releases", **{"organization": owner, "import": "yes"})).status == 403
+    await opened(cloud, "1.0.0")
+    assert "Programs of this cloud" not in (await person.get("/releases")).text

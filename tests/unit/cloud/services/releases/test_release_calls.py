@@ -132,6 +132,8 @@ CALLS: list[tuple[str, dict[str, Any], bool]] = [  # method, arguments, whether 
     ("create_release_keys", {}, False),
     ("update_release_metadata", {}, False),
     ("has_release_file", {"sha256": DIGEST}, False),
+    ("wait_for_release_import", {"number": 1}, True),
+    ("start_release_import", {}, False),
     ("rotate_release_keys", {}, False),
     ("set_release_channels", {**OLD, "channels": ["dev"]}, False),
     ("start_rollout", OLD, False),
