@@ -55,6 +55,7 @@ STEPS: Final = (
     segments.STATISTICS,
     releases.OWN_KEYS,
     releases.IMPORTS,
+    requests.CODES,
 )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from command.cloud import login
-from command.cloud.group import APP, current, find, with_client, with_client_on_trio
+from command.cloud.group import APP, find, with_client, with_client_on_trio
 from command.cloud.organization import missing_resource, organization_of
 from command.groups import Commands
 
@@ -94,14 +94,14 @@ def _print(key: dict[str, str]) -> None:
 )
 @with_client_on_trio
 async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> None:
-    """Create a key for MACHINE, and print the line that installs machine-agent with it on the machine's computer.
+    """Print the line that installs machine-agent on the computer of MACHINE.
 
-    The key can do everything with this machine, and nothing else. It is printed only once; delete it once the machine
-    is online: `machine cloud keys delete`.
+    The line works once, for one computer, within 24 hours. A new one replaces it.
     """
     from command.cloud.http import get
     from rpc.access import install_line as line_for
     from rpc.access import is_loopback_name, user_data
+    from rpc.api import AGENTS
 
     part = await find(client, machine)
     address = login.load(os.environ).address
@@ -111,14 +111,7 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
         status, content = await get("/ca.pem", signed_in=False)
         authorities = content if status == 200 else b""
     sha256 = hashlib.sha256(authorities).hexdigest() if authorities else ""
-    grant = {
-        "authorization_type": "role",
-        "authorization_id": "robot_owner",
-        "resource_type": "robot",
-        "resource_id": (await current(client, part))["part"]["robot"],
-    }
-    name = f"installation of {part.machine}"[:60]
-    key = await client.call(APP, "", "create_key", authorizations=[grant], name=name)
+    key = await client.call(AGENTS, "", "create_install_code", part_id=part.id)
     try:
         line = line_for(url, part.id, key["id"], key["key"], sha256)
     except ValueError as error:
@@ -126,7 +119,7 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
             f"{error}: sign in with the address of the cloud, such as https://cloud.example"
         ) from None
     click.echo(user_data(line) if cloud_init else line, nl=not cloud_init)
-    click.echo(f"once it is online, delete the key: machine cloud keys delete {key['id']}", err=True)
+    click.echo("the line works once, within 24 hours", err=True)
     if not url.startswith("https://"):
         click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)
     if is_loopback_name(urlsplit(url).hostname or ""):

@@ -292,6 +292,8 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "MarkAgentForUpdateResponse": (),
     "MarkAgentForCheckRequest": ("string part_id = 1",),
     "MarkAgentForCheckResponse": (),
+    "CreateInstallCodeRequest": ("string part_id = 1",),
+    "CreateInstallCodeResponse": ("string id = 1", "string key = 2", f"{_TIME} ends = 3"),
     # TrainingService
     "TrainingEvent": (
         "int64 number = 1",
@@ -390,6 +392,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "WaitForAgentRequests",
         "MarkAgentForUpdate",
         "MarkAgentForCheck",
+        "CreateInstallCode",
     ),
     HEALTH: ("ListHealth",),
     TRAINING: ("WaitForEvents", "ListJobs", "ListNotifications", "AddNotification", "RemoveNotification"),

@@ -296,6 +296,7 @@ _OF_PART: Final = (
     "agent_programs",
     "agent_outcomes",
     "agent_requests",
+    "install_codes",
     "signals",
     "offers",
 )

@@ -395,6 +395,7 @@ AGENTS: Final[Mapping[str, Rule]] = {
     "wait_for_agent_requests": machine("part_id"),
     "mark_agent_for_update": operator(ObjectKind.PART, "part_id"),
     "mark_agent_for_check": operator(ObjectKind.PART, "part_id"),
+    "create_install_code": home_owner(ObjectKind.PART, "part_id"),
 }
 
 HEALTH: Final[Mapping[str, Rule]] = {"list_health": ROLE_ANYWHERE}
@@ -412,7 +413,8 @@ AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificat
 INSTALLATION: Final[Mapping[str, Rule]] = {
     "install_part": home_owner(ObjectKind.PART, "part_id"),
     "get_installer": machine("part_id"),
-    "create_install_key": home_owner(ObjectKind.PART, "part_id"),
+    "redeem_install_code": public("the code is the credential; it is void after its use"),
+    "get_install_state": operator(ObjectKind.PART, "part_id"),
 }
 
 _OF_HOST: Final = signed_in("of a machine that the caller operates, named by `rpc-host`; checked by the method")

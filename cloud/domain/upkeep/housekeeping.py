@@ -9,7 +9,7 @@ from typing import Final
 from cloud.domain.certificates import authorities
 from cloud.domain.data import readings, retention
 from cloud.domain.fleet import watching
-from cloud.domain.machines import log_counts, logs, signalling
+from cloud.domain.machines import install_codes, log_counts, logs, signalling
 from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
 from cloud.domain.releases import files as releases
@@ -31,6 +31,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("authorities", authorities.expire),
     ("unused files of releases", releases.expire),
     ("requests to agents", requests.expire),
+    ("codes that install machines", install_codes.expire),
     ("connection attempts", signalling.expire),
     ("logs of training jobs", training.expire),
     ("signed-out sessions", credentials.expire),

@@ -65,3 +65,11 @@ class GetAgentStateResponse(Struct, frozen=True):
     outcomes: list[AgentOutcome]
     requests: list[AgentRequest]
     problems: list[AgentProblem]
+
+
+class InstallCode(Struct, frozen=True):
+    """A code that installs a part. `key` is its secret."""
+
+    id: str
+    key: str
+    ends: datetime

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from msgspec import Struct
 
 from cloud.domain.configurations import configurations
-from cloud.domain.machines import machines
-from cloud.domain.organizations import keys
-from cloud.domain.organizations.keys import Grant
-from cloud.domain.permissions import call_rules
+from cloud.domain.machines import install_codes, machines
+from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions.access import ObjectKind, Role, require
 from cloud.domain.releases.agent_report import KEPT
-from cloud.services.agents.offers import CUSTOM, AgentOffers, section_of
-from cloud.services.common import messages as m
+from cloud.services.agents.offers import CUSTOM, Offers, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
@@ -35,6 +34,22 @@ class Installer(Struct, frozen=True):
     path: str  # a link that needs no key, relative to the address of the cloud
 
 
+class InstallState(Struct, frozen=True):
+    """The newest code of a part: when it ends, and when it was used. Without a code, `ends` is None."""
+
+    ends: datetime | None = None
+    used: datetime | None = None
+    expired: bool = False
+
+
+def _without_secrets() -> MachineError:
+    return MachineError(
+        "all secrets of this machine were deleted",
+        kind=ErrorKind.PRECONDITION,
+        remedy="create a new one for the part",
+    )
+
+
 @guarded(call_rules.INSTALLATION)
 class InstallationService(Service):
     """A call about the installation of a machine. Not published."""
@@ -43,11 +58,7 @@ class InstallationService(Service):
         """Return the credentials of a part, for the computer on which it is installed."""
         secrets = await self.read(lambda sql: machines.secrets_of(sql, part_id))
         if not secrets:
-            raise MachineError(
-                "all secrets of this machine were deleted",
-                kind=ErrorKind.PRECONDITION,
-                remedy="create a new one for the part",
-            )
+            raise _without_secrets()
         return Credentials(part_id, secrets[0][1])
 
     async def get_installer(self, part_id: str, platform: str) -> Installer:
@@ -76,8 +87,9 @@ class InstallationService(Service):
                     f"this cloud has no release of machine-agent for {platform}",
                     kind=ErrorKind.NOT_FOUND,
                     remedy=(
-                        "an owner of the organization publishes release files with `machine cloud releases upload` and "
-                        "`promote`, or you copy a release file to the device and run it with --install"
+                        "an owner of the organization presses Import on the page Releases, or publishes files with "
+                        "`machine cloud releases upload` and `promote`; or you copy a release file to the device, and "
+                        "run it with --install"
                     ),
                 )
             if offer.version == CUSTOM:
@@ -90,13 +102,37 @@ class InstallationService(Service):
 
         return await self.read(work)
 
-    async def create_install_key(self, part_id: str) -> m.NewKey:
-        """Create a key that is an owner of the part's machine and of nothing else. It is returned only once."""
+    async def redeem_install_code(self, code_id: str, secret: str, nonce: str) -> Credentials:
+        """Return the credentials of the part of a code, which is void then; see `install_codes.claim`.
 
-        def work(sql: Sql) -> tuple[str, str]:
-            part = machines.part(sql, part_id)
-            owner = keys.organization_of(sql, self.author.name)
-            name = f"installation of {part.machine}"[:60]
-            return keys.create_key(sql, owner, name, [Grant("owner", "robot", part.machine_id)], self.now())
+        PRECONDITION also if the author of the code is no longer an owner of the machine.
+        """
 
-        return m.NewKey(*await self.write(work))
+        def work(sql: Sql) -> Credentials:
+            claimed = install_codes.claim(sql, code_id, secret, nonce, self.now())
+            try:
+                place = require(sql, claimed.author, Role.OWNER, ObjectKind.PART, claimed.part, home=True)
+            except MachineError:
+                raise MachineError(
+                    "the person who created the line is no longer an owner of the machine",
+                    kind=ErrorKind.PRECONDITION,
+                    remedy="have an owner get a new line on the machine's page",
+                ) from None
+            secrets = machines.secrets_of(sql, claimed.part)
+            if not secrets:
+                raise _without_secrets()
+            if not claimed.again:
+                detail = {"of": "part", "code": claimed.id}
+                audit.note(sql, place.organization, claimed.author, "install_part", claimed.part, detail, self.now())
+            return Credentials(claimed.part, secrets[0][1])
+
+        return await self.write(work)
+
+    async def get_install_state(self, part_id: str) -> InstallState:
+        """Return how far the installation of a part is."""
+
+        def work(sql: Sql) -> InstallState:
+            code = install_codes.state_of(sql, part_id)
+            return InstallState() if code is None else InstallState(code.ends, code.used, code.ends <= self.now())
+
+        return await self.read(work)

@@ -1,4 +1,4 @@
-"""Tables of requests to agents."""
+"""Tables of requests to agents, and of codes that install them."""
 
 from typing import Final
 
@@ -12,4 +12,20 @@ CREATE TABLE agent_requests (
     expires INTEGER NOT NULL,
     PRIMARY KEY (part_id, kind, program)
 );
+"""
+
+CODES: Final = """
+CREATE TABLE install_codes (
+    id TEXT PRIMARY KEY,
+    part_id TEXT NOT NULL REFERENCES parts (id),
+    digest TEXT NOT NULL,  -- of the secret
+    created INTEGER NOT NULL,
+    ends INTEGER NOT NULL,
+    used INTEGER,
+    claim TEXT NOT NULL,  -- digest of a random text of the computer that used it
+    author_type TEXT NOT NULL,  -- who created it: it is void without the role
+    author TEXT NOT NULL
+);
+CREATE INDEX install_codes_part ON install_codes (part_id);
+CREATE INDEX install_codes_ends ON install_codes (ends);
 """

@@ -2,7 +2,7 @@
 # Installs machine-agent of the cloud at @CLOUD@ on this computer.
 #
 #   MACHINE_PART_ID       the part of a machine; not needed if /etc/machine.json exists
-#   MACHINE_API_KEY_ID, MACHINE_API_KEY   a key of an owner of the machine; the machine's page creates one
+#   MACHINE_API_KEY_ID, MACHINE_API_KEY   the code of the machine's page, which works once, or a key of an owner
 #   MACHINE_CA_FILE       certificates (PEM) to trust for the cloud, if it has an authority of its own
 #   MACHINE_RELEASE_ROOT  root.json of the organization: only releases that are signed with its keys are installed
 #   MACHINE_MIGRATE=yes   disable viam-agent and viam-server, and copy their credentials
@@ -81,8 +81,8 @@ check_computer() {
     fi
 }
 
-# Print the value of a key in the credentials of this computer.
-stored() { tr -d '\n' </etc/machine.json | sed -n "s/.*\"$1\" *: *\"\([A-Za-z0-9_.-]*\)\".*/\1/p"; }
+# Print the value of a key in the credentials of this computer, or in another file.
+stored() { tr -d '\n' <"${2:-/etc/machine.json}" | sed -n "s/.*\"$1\" *: *\"\([A-Za-z0-9_.-]*\)\".*/\1/p"; }
 
 # Stop unless a value consists of characters that need no quoting anywhere.
 plain() {
@@ -92,12 +92,13 @@ plain() {
     esac
 }
 
-# Get PATH into FILE as the user with the password; no other user sees them, because curl reads its options from a pipe.
+# Get PATH into FILE as the user with the password, or with a fifth argument post to it; no other user sees them, because curl reads its options from a pipe.
 request() {
     status=$(
         {
             printf 'url = "%s%s"\noutput = "%s"\n' "$cloud" "$1" "$2"
             if [ -n "${3:-}" ]; then printf 'user = "%s:%s"\nbasic\n' "$3" "$4"; fi
+            if [ -n "${5:-}" ]; then printf 'data = ""\n'; fi
             if [ -n "$ca" ]; then printf 'cacert = "%s"\n' "$ca"; fi
         } | curl -q --globoff --silent --show-error --proto "$protocol" --connect-timeout 20 --retry 3 --retry-delay 2 \
             --speed-limit 100 --speed-time 60 --max-filesize 300000000 --write-out '%{http_code}' --config -
@@ -108,18 +109,48 @@ request() {
     fail "the cloud answered with HTTP status $status: $text"
 }
 
+use_stored() {
+    say "using the credentials in /etc/machine.json"
+    part=$(stored id) key_id=$part key=$(stored secret)
+    plain "the part id in /etc/machine.json" "$part"
+    plain "the secret in /etc/machine.json" "$key"
+    if [ -z "$ca" ] && grep -q '"ca_file"' /etc/machine.json; then ca=/etc/machine-cloud-ca.pem; fi
+}
+
+# Use the code in the line, which works once: the credentials stay on this computer, so that the line can be repeated.
+redeem() {
+    nonce=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
+    if ! (request "/machine/v1/install?nonce=$nonce" "$work/machine.json" "$key_id" "$key" post); then
+        if ! [ -s /etc/machine.json ] || [ "$(stored id)" != "$part" ]; then exit 1; fi
+        use_stored
+        return
+    fi
+    [ "$(stored id "$work/machine.json")" = "$part" ] || fail "the line is for another machine" \
+        "copy the whole line from the machine's page in the cloud"
+    key_id=$part key=$(stored secret "$work/machine.json")
+    plain "the secret of the machine" "$key"
+    if grep -q '"ca_file"' "$work/machine.json"; then request /ca.pem "$work/machine-cloud-ca.pem"; fi
+    if ! [ -s /etc/machine.json ]; then
+        if [ -f "$work/machine-cloud-ca.pem" ]; then cp "$work/machine-cloud-ca.pem" /etc/machine-cloud-ca.pem; fi
+        cp "$work/machine.json" /etc/machine.json
+    fi
+    say "the cloud knows this machine"
+}
+
 credentials() {
     if [ -z "$part$key_id$key" ] && [ -s /etc/machine.json ]; then
-        say "using the credentials in /etc/machine.json"
-        part=$(stored id) key_id=$part key=$(stored secret)
-        plain "the part id in /etc/machine.json" "$part"
-        plain "the secret in /etc/machine.json" "$key"
-        if [ -z "$ca" ] && grep -q '"ca_file"' /etc/machine.json; then ca=/etc/machine-cloud-ca.pem; fi
+        use_stored
         return
     fi
     plain MACHINE_PART_ID "$part"
     plain MACHINE_API_KEY_ID "$key_id"
     plain MACHINE_API_KEY "$key"
+    case $key_id in
+        install-*)
+            redeem
+            return
+            ;;
+    esac
     request "/api/json1/config?client=true&id=$part" "$work/machine.json" "$key_id" "$key"
     if grep -q '"ca_file"' "$work/machine.json"; then request /ca.pem "$work/machine-cloud-ca.pem"; fi
     say "the cloud knows this machine"

@@ -14,12 +14,14 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.watching import RENEWED
+from cloud.domain.machines.install_codes import TOPIC as CODE
 from cloud.domain.machines.logs import LogQuery
 from cloud.domain.permissions.access import Role
 from cloud.domain.releases.agent_report import version_problems
 from cloud.domain.releases.reports import TOPIC as REPORT
 from cloud.domain.releases.requests import TOPIC as REQUEST
 from cloud.services.agents.agent_service import AgentService
+from cloud.services.agents.installation import InstallationService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
@@ -31,8 +33,8 @@ from cloud.web.views.agent_view import agent_view
 from cloud.web.views.fleet_view import next_change
 from cloud.web.views.log_view import ShownLine, line
 from cloud.web.views.machine_view import View, pieces, readings, view
-from cloud.web.views.setup import install_page, setup_page
-from rpc.pages import Patcher
+from cloud.web.views.setup import install_page, setup_page, stage_of
+from rpc.pages import Patcher, Piece
 from schema import ErrorKind, MachineError
 
 LAST_LINES: Final = 10  # log lines on the page of an offline machine
@@ -50,7 +52,8 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/machines/{id}/agent/update", pages.update_agent, methods=["POST"]),
         Route("/machines/{id}/agent/check", pages.check_agent, methods=["POST"]),
         Route("/machines/{id}/setup", pages.setup, methods=["POST"]),
-        Route("/machines/{id}/install", pages.install, methods=["POST"]),
+        Route("/machines/{id}/install", pages.install, methods=["GET", "POST"]),
+        WebSocketRoute("/live/machines/{id}/install", pages.live_install),
         Route("/machines/{id}/delete", pages.delete, methods=["POST"]),
         Route("/machines/{id}/parts", pages.add_part, methods=["POST"]),
         WebSocketRoute("/live/machines/{id}", pages.live),
@@ -164,9 +167,10 @@ class MachinePages:
         return await setup_page(self._cloud, request, machine.id, part=shown.facts.id)
 
     async def install(self, request: Request) -> Response:
-        """`POST /machines/<part>/install`: create a key, and show the line that installs the part with it."""
+        """`GET /machines/<part>/install`: how far the installation is; `POST`: a new line that installs the part."""
         machine, shown = await self._view(author_of(request), request.path_params["id"])
-        return await install_page(self._cloud, request, machine.id, machine.name, shown.facts.id)
+        facts = shown.facts
+        return await install_page(self._cloud, request, machine.id, machine.name, facts.id, facts.connected)
 
     async def add_part(self, request: Request) -> Response:
         """`POST /machines/<id>/parts`, with field `name`: add a computer to the machine."""
@@ -205,6 +209,25 @@ class MachinePages:
             await self._follow(page, subject)
 
         await live(self._cloud, socket, keep_watched, follow)
+
+    async def live_install(self, socket: WebSocket) -> None:
+        """`/live/machines/<part>/install`: send how far the installation is."""
+        subject = socket.path_params["id"]
+
+        async def follow(page: LivePage) -> None:
+            patcher = Patcher(lambda piece: render_macro("install_parts.html", piece.macro, *piece.arguments))
+            topics = [(topic, subject) for topic in ("part", "seen", "presence", CODE)]
+            async with news_of(self._cloud, *topics) as news:
+                while True:
+                    machine, shown = await self._view(page.author, subject)
+                    info = await InstallationService(self._cloud, page.author).get_install_state(subject)
+                    stage = stage_of(info, connected=shown.facts.connected)
+                    if patch := patcher.patch([Piece("stage", "progress", (subject, machine.name, stage), stage)]):
+                        await page.send(patch=patch)
+                    await trio.sleep(FRAME)
+                    await news.next(next_change([machine], self._cloud.clock()))
+
+        await live(self._cloud, socket, follow)
 
     async def _follow(self, page: LivePage, subject: str) -> None:
         patcher = Patcher(lambda piece: render_macro("machine_parts.html", piece.macro, *piece.arguments))

@@ -31,7 +31,7 @@ from cloud.web.views.fleet_view import (
     row,
     versions,
 )
-from cloud.web.views.setup import setup_page
+from cloud.web.views.setup import install_page
 from rpc.pages import Patcher, Piece
 from schema import MachineError
 
@@ -86,7 +86,7 @@ class Machines:
         )
 
     async def create(self, request: Request) -> Response:
-        """`POST /machines`: create a machine and show how to connect its machine-server."""
+        """`POST /machines`: create a machine and show how to install its computer."""
         form = await fields(request)
         name = text_of(form, "name")
         service = AppService(self._cloud, author_of(request))
@@ -94,7 +94,8 @@ class Machines:
             machine_id = await service.new_robot(name, text_of(form, "location"))
         except MachineError as error:
             return await self._index(request, error, name)
-        return await setup_page(self._cloud, request, machine_id, new=True)
+        part = await FleetService(self._cloud, author_of(request)).main_part(machine_id)
+        return await install_page(self._cloud, request, machine_id, name, part, connected=False, new=True)
 
     # ---- live
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
+from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cloud.services.agents.installation import InstallationService
+from cloud.services.agents.agent_service import AgentService
+from cloud.services.agents.installation import InstallationService, InstallState
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.authorities import AuthorityService
 from cloud.values.author import Author
 from cloud.web.common.site import author_of, render
-from rpc.access import CA_FILE, install_line
+from cloud.web.views.installing.qr_code import svg
+from cloud.web.views.installing.reach import reachable
+from rpc.access import CA_FILE, install_line, user_data
+from rpc.network import outward
 from schema import ErrorKind, MachineError
 
 FILE = "machine.json"
@@ -44,20 +51,72 @@ def credentials_of(cloud: Cloud, request: Request, part: str, secret: str) -> di
     return {"cloud": credentials}
 
 
-async def install_page(cloud: Cloud, request: Request, machine: str, name: str, part: str) -> Response:
-    """Create a key for the installation of a part, and render the line that uses it. PERMISSION, unless an owner."""
-    author, address = author_of(request), address_of(request)
-    authorities = await AuthorityService(cloud, Author("", "")).list_authorities() if has_own_authority(cloud) else ""
-    key = await InstallationService(cloud, author).create_install_key(part)
-    sha256 = hashlib.sha256(authorities.encode()).hexdigest() if authorities else ""
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How far an installation is: `css` and `word` of its state, and what that means."""
+
+    css: str
+    word: str
+    text: str
+
+
+def stage_of(info: InstallState, *, connected: bool) -> Stage:
+    """Return the stage of an installation, from its newest code and whether the machine is connected."""
+    if connected:
+        return Stage("ready", "running", "The machine is connected.")
+    if info.used is not None:
+        return Stage("configuring", "connected", "A computer has used the line. It installs machine-agent now.")
+    if info.ends is not None and not info.expired:
+        ends = f"{info.ends:%Y-%m-%d %H:%M} UTC"
+        return Stage("configuring", "waiting", f"Waiting for a computer to run the line, until {ends}.")
+    return Stage("unconfigured", "no line", "There is no line in force. Get a new one.")
+
+
+async def install_page(
+    cloud: Cloud, request: Request, machine: str, name: str, part: str, connected: bool, new: bool = False
+) -> Response:
+    """Render the installation of a part. A POST also creates a code, and shows the line that uses it; PERMISSION."""
+    author = author_of(request)
+    asked = address_of(request)
+    address, warning = reachable(asked, cloud.links.base, outward())
+    line = user_data_text = picture = sha256 = credentials = ""
+    if request.method == "POST":
+        authorities = (
+            await AuthorityService(cloud, Author("", "")).list_authorities() if has_own_authority(cloud) else ""
+        )
+        code = await AgentService(cloud, author).create_install_code(part)
+        sha256 = hashlib.sha256(authorities.encode()).hexdigest() if authorities else ""
+        line = install_line(address, part, code.id, code.key, sha256)
+        user_data_text = user_data(line)
+    here = f"{address}/machines/{part}/install"
+    if not warning:
+        picture = svg(here, "QR code of the address of this page")
+    info = await InstallationService(cloud, author).get_install_state(part)
+    if new:
+        parts = await AppService(cloud, author).get_robot_parts(machine)
+        secret = next((entry.secret for entry in parts if entry.id == part), "")
+        credentials = json.dumps(credentials_of(cloud, request, part, secret), indent=2)
     return render(
         request,
         "install.html",
         machine=machine,
+        part=part,
         name=name,
-        line=install_line(address, part, key.id, key.key, sha256),
+        new=new,
+        line=line,
+        recipe=base64.b64encode(user_data_text.encode()).decode(),
+        picture=Markup(picture),
+        here=here,
+        warning=warning,
+        moved=address if address != asked else "",
+        stage=stage_of(info, connected=connected),
         sha256=sha256,
         secure=address.startswith("https://"),
+        credentials=credentials,
+        file=FILE,
+        authority=CA_FILE if has_own_authority(cloud) else "",
+        command=f"machine-server -config {FILE}",
+        live=f"/live/machines/{part}/install",
     )
 
 

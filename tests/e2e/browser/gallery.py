@@ -132,6 +132,8 @@ async def nothing(gallery: Gallery, folder: Path) -> None:
         await gallery.draw("login", home)
         await sign_in(gallery.page, running)
         await of_cloud(gallery, home)
+        form = "form[action='/machines']"
+        await gallery.draw_result("machine-new", home, {f"{form} [name=name]": "rover"}, f"{form} button")
 
 
 async def typical(gallery: Gallery, folder: Path) -> None:

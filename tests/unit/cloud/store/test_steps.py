@@ -41,6 +41,7 @@ HAD = {
     "statistics of segments": "670085eaff29531d",
     "release keys of the cloud": "8bf8968e9484829a",
     "imports of releases": "de6b206a5f834711",
+    "install codes": "4a0af120466126b9",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

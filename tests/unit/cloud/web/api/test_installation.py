@@ -30,6 +30,11 @@ async def ask(cloud: MemoryCloud, path: str, headers: dict[str, str], host: str 
     return await browser(cloud).send("GET", path, {"host": host, **headers})
 
 
+async def redeem(cloud: MemoryCloud, subject: str, secret: str, nonce: str = "a" * 32) -> Reply:
+    headers = {"host": HOST, **basic(subject, secret)}
+    return await browser(cloud).send("POST", f"/machine/v1/install?nonce={nonce}", headers)
+
+
 async def key_of(cloud: MemoryCloud, role: str, kind: Kind, subject: str) -> tuple[str, str]:
     owner, now = cloud.first.organization, cloud.cloud.clock()
     grants = [Grant(role, kind, subject)]
@@ -156,20 +161,20 @@ async def test_a_host_that_a_shell_would_interpret_is_refused(cloud: MemoryCloud
     assert "cloud='" not in reply.text
 
 
-async def test_the_page_shows_the_line_once_with_a_key_for_this_machine_alone(
-    cloud: MemoryCloud, part: str, machine: str
-) -> None:
+async def test_the_page_shows_the_line_once(cloud: MemoryCloud, part: str, machine: str) -> None:
     visitor = await signed_in(cloud)
     page = (await post(visitor, f"/machines/{part}/install")).text
-    assert f"curl -fsSg http://{HOST}/install.sh) | sudo sh" in page
+    assert "curl -fsSg http://cloud.test/install.sh) | sudo sh" in page  # and not localhost
+    assert "It uses the address http://cloud.test" in page
     assert "without TLS" in page
-    (key,) = await cloud.app("get_robot_api_keys", robot_id=machine)
-    assert key["api_key"]["name"] == "installation of rover"
-    grants = [(grant["authorization_id"], grant["resource_id"]) for grant in key["authorizations"]]
-    assert grants == [("robot_owner", machine)]
+    assert await cloud.app("get_robot_api_keys", robot_id=machine) == []
+    subject = page.partition("MACHINE_API_KEY_ID=")[2].partition(" ")[0]
     value = page.partition("MACHINE_API_KEY=")[2].partition("&#34;")[0]
-    assert (await ask(cloud, CONFIG.format(part=part), basic(key["api_key"]["id"], value))).status == 200
-    assert value not in (await visitor.get(f"/machines/{part}")).text
+    reply = await redeem(cloud, subject, value)
+    secret = (await cloud.app("get_robot_part", id=part))["part"]["secret"]
+    assert json.loads(reply.text) == {"cloud": {"id": part, "secret": secret, "app_address": f"http://{HOST}"}}
+    for path in (f"/machines/{part}", f"/machines/{part}/install"):
+        assert value not in (await visitor.get(path)).text
     assert value not in str(await actions(cloud))
 
 
