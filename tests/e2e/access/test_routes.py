@@ -49,6 +49,7 @@ OPEN_CLOUD = {
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
     "/healthz": "asked by load balancers; says ok and nothing else",
     "/install.sh": "a script that a new computer runs; it is the same for all callers, and asks for a key",
+    "/machine/v1/install": "the code in the line is the credential; a wrong one is answered by 401, and counted",
     "/login": "the form by which one signs in",
     "/login/link": "the page that sends the ticket of a link; a wrong ticket is answered by 401",
     "/static/{file}": "scripts and styles; they are the same for all users, and the page of an invitation needs them",
