@@ -12,13 +12,13 @@ from datetime import datetime
 
 from cloud.domain.organizations.release_seeds import replace_seeds
 from cloud.domain.releases import metadata, own_signing, repository
-from cloud.domain.releases.metadata import Target
+from cloud.domain.releases.metadata import SignedTarget
 from cloud.domain.releases.own_signing import OwnKeys
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
 from uplink.releases import LIFETIMES, ROOT, TARGETS
 
-Change = Callable[[Sequence[Target]], Sequence[Target]]
+Change = Callable[[Sequence[SignedTarget]], Sequence[SignedTarget]]
 """Returns the targets that are to be in force, from those that are."""
 
 
@@ -45,7 +45,7 @@ def publish(sql: Sql, owner: str, now: datetime, change: Change) -> None:
     if root is None:
         new_root = own_signing.sign_root(None, keys, repository.create_keys(sql, owner, now), now)
     current = None
-    before: Sequence[Target] = ()
+    before: Sequence[SignedTarget] = ()
     if root is not None and targets is not None:
         current = targets.content
         checked = metadata.read_targets(current, root.content)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from cloud.domain.releases import metadata
-from cloud.domain.releases.metadata import OnlineKey, Target
+from cloud.domain.releases.metadata import OnlineKey, SignedTarget
 from schema import ErrorKind, MachineError
 from uplink.releases import LIFETIMES, ROOT, TARGETS
 
@@ -47,7 +47,7 @@ def sign_root(
     return bytes(document.to_bytes())
 
 
-def sign_targets(current: bytes | None, keys: OwnKeys, entries: Iterable[Target], now: datetime) -> bytes:
+def sign_targets(current: bytes | None, keys: OwnKeys, entries: Iterable[SignedTarget], now: datetime) -> bytes:
     """Return the targets.json after `current` with these entries."""
     import msgspec
     from tuf.api.metadata import Metadata, TargetFile, Targets

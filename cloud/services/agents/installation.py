@@ -12,7 +12,7 @@ from cloud.domain.machines import install_codes, machines
 from cloud.domain.permissions import audit, call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, require
 from cloud.domain.releases.agent_report import KEPT
-from cloud.services.agents.offers import CUSTOM, Offers, section_of
+from cloud.services.agents.offers import CUSTOM, AgentOffers, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError

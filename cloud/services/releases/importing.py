@@ -16,7 +16,7 @@ import trio
 from cloud.blobs import discard
 from cloud.domain.releases import files, imports, metadata, own
 from cloud.domain.releases.imports import DONE, FAILED, LEASE, Note
-from cloud.domain.releases.metadata import Target
+from cloud.domain.releases.metadata import SignedTarget
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.releases.sources import PLATFORMS, Sources
@@ -194,7 +194,7 @@ class _Import:
             await self._note()
 
 
-def _with(new: Sequence[_File], before: Sequence[Target]) -> list[Target]:
+def _with(new: Sequence[_File], before: Sequence[SignedTarget]) -> list[SignedTarget]:
     """Return targets with new files. A version goes into `stable` only where nothing is, so that no machine is updated
     by an import. EXISTS if a version was published with another content.
     """
@@ -206,7 +206,7 @@ def _with(new: Sequence[_File], before: Sequence[Target]) -> list[Target]:
         if published is None:
             channels = (DEV,) if (custom.program, custom.platform) in stable else custom.channels
             custom = Custom(custom.program, custom.version, custom.platform, channels)
-            by_path[custom.path] = Target(custom, file.digest, file.size)
+            by_path[custom.path] = SignedTarget(custom, file.digest, file.size)
         elif published.digest != file.digest:
             raise MachineError(
                 f"{custom.path} was published with another content",

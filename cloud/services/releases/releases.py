@@ -79,7 +79,7 @@ class Releases(Service):
         chosen = tuple(channel for channel in CHANNELS if channel in channels)
         await self._load()
 
-        def change(entries: Sequence[metadata.Target]) -> list[metadata.Target]:
+        def change(entries: Sequence[metadata.SignedTarget]) -> list[metadata.SignedTarget]:
             named = [entry for entry in entries if (entry.custom.program, entry.custom.version) == (program, version)]
             if not named:
                 raise missing("release", f"{program} {version}")

@@ -12,7 +12,7 @@ import pytest
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.release_seeds import replace_seeds
 from cloud.domain.releases import metadata, own, own_signing, repository
-from cloud.domain.releases.metadata import Target
+from cloud.domain.releases.metadata import SignedTarget
 from cloud.server.memory import MemoryCloud
 from cloud.services.releases import renewal
 from cloud.store.sql import Sql
@@ -25,8 +25,8 @@ from uplink.releases import Custom
 NAME = "machine-server/1.0.0/linux-x86_64"
 
 
-def adding(*entries: Target) -> own.Change:
-    def change(before: Sequence[Target]) -> Sequence[Target]:
+def adding(*entries: SignedTarget) -> own.Change:
+    def change(before: Sequence[SignedTarget]) -> Sequence[SignedTarget]:
         return [*before, *entries]
 
     return change
@@ -38,7 +38,7 @@ async def published(cloud: MemoryCloud, content: bytes = b"program 1.0.0") -> st
     person.add("1.0.0", content)
     await send(cloud, person)
     digest = hashlib.sha256(content).hexdigest()
-    entry = Target(Custom("machine-server", "1.0.0", "linux/x86_64", ("dev",)), digest, len(content))
+    entry = SignedTarget(Custom("machine-server", "1.0.0", "linux/x86_64", ("dev",)), digest, len(content))
     now = cloud.cloud.clock()
     await cloud.cloud.store.write(lambda sql: own.publish(sql, person.owner, now, adding(entry)))
     return person.owner
