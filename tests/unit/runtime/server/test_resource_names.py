@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -11,6 +10,8 @@ from rpc.api.server.target import CallInfo
 from rpc.carrier import Peer
 from runtime.server.memory import open_machine
 from runtime.server.robot.service import RobotService, permuted
+
+NO_OPERATION: Any = None  # names are read without one
 
 
 def call(peer: Peer | None) -> CallInfo:
@@ -24,7 +25,7 @@ async def test_consecutive_connections_have_the_names_in_another_order(count: in
         await memory.graph.settled()
 
         async def names(peer: Peer | None) -> list[Any]:
-            return await RobotService(memory.machine, call(peer), Mock()).resource_names()
+            return await RobotService(memory.machine, call(peer), NO_OPERATION).resource_names()
 
         first, second = Peer(), Peer()
         assert await names(first) == await names(first)

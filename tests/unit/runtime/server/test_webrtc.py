@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
-from unittest.mock import Mock
 
 import pytest
 import trio
@@ -23,7 +22,7 @@ from rpc.peers.memory import memory_channels
 from rpc.peers.port import Description, PeerChannel, PeerOptions, PeerState
 from rpc.peers.signals import decode_description, encode_description
 from runtime.server.memory import MemoryMachine, open_machine
-from tests.unit.runtime.parts.cloud.test_answering import FakeEngine, FakePeer
+from tests.unit.runtime.parts.cloud.test_answering import NO_PEER, FakeEngine, FakePeer
 
 SERVICE: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 PAGE: Final = {"rpc-host": "page-of-this-machine"}
@@ -35,7 +34,7 @@ class Peer(FakePeer):
     """A connection with another channel for renegotiation."""
 
     def channel(self, label: str, number: int) -> PeerChannel:
-        return MessageChannel(label, Mock()) if number else super().channel(label, number)
+        return MessageChannel(label, NO_PEER) if number else super().channel(label, number)
 
 
 class OneEngine(FakeEngine):

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
-from unittest.mock import Mock
 
 import pytest
 import trio
@@ -40,6 +39,7 @@ from schema.errors import ErrorKind, MachineError
 from tests.unit.rpc.echo import EchoService, Stub
 from uplink.dial import CloudAddress
 
+NO_PEER: Any = None  # of a channel that never opens
 SIGNALING: Final = "proto.rpc.webrtc.v1.SignalingService"
 LIMIT: Final = 20.0  # seconds within which a step that takes milliseconds must be done
 OFFER: Final = encode_description(Description("offer", "v=0"))
@@ -482,7 +482,7 @@ async def test_a_machine_that_cannot_be_reached(state: PeerState, monkeypatch: p
     class Failing(CallerPeer):
         def channel(self, label: str, number: int) -> PeerChannel:
             if not number:
-                self.never = MessageChannel(label, Mock())
+                self.never = MessageChannel(label, NO_PEER)
             return self.never
 
         async def accept(self, description: Description) -> None:

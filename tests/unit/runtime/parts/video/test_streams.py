@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import trio
@@ -341,7 +341,10 @@ async def test_machines_with_webrtc_have_the_part_before_that_of_the_connections
     document = MachineDocument()
     kinds = list(KINDS)
     assert kinds.index("video") < kinds.index("webrtc") < kinds.index("cloud")  # each asks for the one before
-    assert [KINDS["video"].needed(document, Mock(webrtc=webrtc)) for webrtc in (False, True)] == [False, True]
+    assert [KINDS["video"].needed(document, SimpleNamespace(webrtc=webrtc)) for webrtc in (False, True)] == [
+        False,
+        True,
+    ]
     async with scene() as here:
         (node,) = here.video.nodes(document)
         assert (node.name, node.run) == ("internal/video", here.video.run)
