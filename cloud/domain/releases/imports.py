@@ -99,7 +99,9 @@ def claim(sql: Sql, now: datetime) -> str:
 
 def next_claim(sql: Sql) -> datetime | None:
     """Return when the next import can be claimed; None if there is none."""
-    row = sql.row("SELECT lease FROM release_imports WHERE state IN ('waiting', 'working') ORDER BY lease LIMIT 1")
+    row = sql.row(
+        "SELECT lease FROM release_imports WHERE state IN ('waiting', 'working') AND lease >= 0 ORDER BY lease LIMIT 1"
+    )
     return None if row is None else moment_of(row["lease"])
 
 
