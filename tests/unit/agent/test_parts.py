@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -102,8 +103,10 @@ async def test_a_part_that_fails_once_is_started_again_after_a_delay(autojump_cl
 
 
 async def test_a_part_that_always_fails_is_repeated_with_growing_delays_and_disturbs_no_other(
-    autojump_clock: MockClock,
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A logger that was used under another configuration of this process keeps it.
+    monkeypatch.setattr("agent.parts._log", structlog.get_logger("agent"))
     failing = Failing()
     parts = Parts(part("failing", failing))
     with capture_logs() as entries:
