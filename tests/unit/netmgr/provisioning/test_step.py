@@ -413,3 +413,14 @@ def test_silent_hidden_network() -> None:
     )
     assert not is_there(state, network, 100.0 + HEARD - 0.1)
     assert is_there(state, network, 100.0 + HEARD)
+
+
+def test_a_network_that_another_manager_has_joined_is_the_target() -> None:
+    device = Device(wifi(), wifi("office"))
+    device.links = tuple(replace(link, manager="NetworkManager") for link in device.links)
+    device.joined = {"wlan0": "home"}
+    device.at(1)
+    assert device.state.targets["wlan0"].label == "home"
+    device.joined = {"wlan0": "office"}
+    device.at(2)
+    assert device.state.targets["wlan0"].label == "office"
