@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from engine.components.motion.motor import MotorProperties, Powered
@@ -320,16 +321,15 @@ async def test_an_encoder_wired_backwards_stops_the_motor_with_a_remedy(
         assert shaft.shaft.power == 0
 
 
-async def test_a_stalled_speed_stops_and_says_so_in_the_log(
-    bench: Bench, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    await board(bench)
-    motor = await driven(bench)
-    await motor.set_rpm(60)
-    await trio.sleep(10)
+async def test_a_stalled_speed_stops_and_says_so_in_the_log(bench: Bench, autojump_clock: MockClock) -> None:
+    with capture_logs() as entries:
+        await board(bench)
+        motor = await driven(bench)
+        await motor.set_rpm(60)
+        await trio.sleep(10)
     assert not await motor.is_moving()
     assert is_off(bench, "11", "13")
-    assert "no tick of" in capsys.readouterr().out
+    assert "no tick of" in str(entries)
 
 
 async def test_an_encoder_that_goes_away_stops_the_motor(bench: Bench, autojump_clock: MockClock) -> None:

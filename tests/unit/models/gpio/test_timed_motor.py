@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from engine.components.motion.motor import MotorProperties, Powered
@@ -91,14 +92,13 @@ async def test_power_is_brought_within_its_limits(bench: Bench, autojump_clock: 
     assert is_off(bench, "11", "13")
 
 
-async def test_a_speed_above_the_maximum_is_limited_with_a_warning(
-    bench: Bench, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    await board(bench)
-    motor = await driven(bench)
-    await motor.set_rpm(500)
+async def test_a_speed_above_the_maximum_is_limited_with_a_warning(bench: Bench, autojump_clock: MockClock) -> None:
+    with capture_logs() as entries:
+        await board(bench)
+        motor = await driven(bench)
+        await motor.set_rpm(500)
     assert (await motor.is_powered()).power_pct == 1
-    assert "speed limited" in capsys.readouterr().out
+    assert "speed limited" in str(entries)
 
 
 async def test_each_form_of_pins_shows_what_the_motor_does(bench: Bench, autojump_clock: MockClock) -> None:

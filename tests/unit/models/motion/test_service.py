@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from engine.geometry.sva import dump
@@ -353,18 +354,17 @@ async def test_a_configured_service_replaces_the_default(autojump_clock: MockClo
         assert rig.planner.problems[0].margin == 12.0
 
 
-async def test_an_arm_without_shapes_is_moved_with_a_warning(
-    autojump_clock: MockClock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_an_arm_without_shapes_is_moved_with_a_warning(autojump_clock: MockClock, tmp_path: Path) -> None:
     thin = json.loads(dump(named("ur5e")))
     for link in thin["links"]:
         link.pop("geometry", None)
     path = tmp_path / "thin.json"
     path.write_text(json.dumps(thin))
     arm = {**ARM, "attributes": {"model-path": str(path)}}
-    async with opened({"components": [arm, GRIPPER]}) as rig:
-        await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
-    assert "no shapes" in capsys.readouterr().out
+    with capture_logs() as entries:
+        async with opened({"components": [arm, GRIPPER]}) as rig:
+            await rig.call("move", component_name="grip", destination=at(-400, -300, 300))
+    assert "no shapes" in str(entries)
 
 
 async def test_the_frame_of_a_gripper_may_have_its_shape(autojump_clock: MockClock) -> None:
