@@ -25,7 +25,7 @@ CHECKS: dict[str, list[str]] = {
     "doors": [sys.executable, "-m", "tools.check_doors"],
     "words": [sys.executable, "-m", "tools.check_words"],
     "names": [sys.executable, "-m", "tools.check_names"],
-    "groups": [sys.executable, "tools/check_groups.py"],
+    "groups": [sys.executable, "-m", "tools.check_groups"],
     "sql": [sys.executable, "tools/check_sql.py"],
     "foreign": [sys.executable, "tools/check_foreign.py"],
     "commits": [sys.executable, "tools/check_commits.py"],

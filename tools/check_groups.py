@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-PACKAGES: Final = (
-    *("schema", "nursery_graph", "telemetry", "support", "hal", "rpc", "uplink", "netmgr", "triggers", "training"),
-    *("engine", "models", "runtime", "rig", "agent", "cloud", "command"),
-)
+from tools.check_sizes import PACKAGES
+
 HARMLESS: Final = frozenset({"TooSlowError"})
 CATCHING: Final = frozenset({"BaseException", "BaseExceptionGroup", "ExceptionGroup", "Exception"})
 Function = ast.AsyncFunctionDef | ast.FunctionDef

@@ -101,7 +101,7 @@ class TurningEncoder(Encoder):
         super().__init__(name, port, attributes, deps)
 
     @property
-    def count(self) -> int:  # type: ignore[override]
+    def count(self) -> int:  # type: ignore[override]  # counted by the drivers, derived from the time here
         """Ticks since the start."""
         return int((self.port.now() - self._since) / self._rate)
 

@@ -69,7 +69,7 @@ async def _receive(opened: "Any") -> "tuple[bytes, Any]":
 
 def _readable(opened: "Any") -> "Any":
     """Wait until a socket can be read; a coroutine of MicroPython, whose asyncio has no datagrams."""
-    yield asyncio.core._io_queue.queue_read(opened)  # type: ignore[attr-defined]
+    yield asyncio.core._io_queue.queue_read(opened)  # type: ignore[attr-defined]  # of MicroPython
 
 
 def _port_of(sender: "Any") -> int:

@@ -65,7 +65,7 @@ class DevicePort(Clock, Port):
     def free(self) -> int:
         """Return the bytes of the heap that are free after a collection."""
         gc.collect()
-        return gc.mem_free()  # type: ignore[attr-defined, no-any-return]
+        return gc.mem_free()  # type: ignore[attr-defined, no-any-return]  # of MicroPython
 
     def _new(self, pin: str, *options: "Any") -> "Any":
         if not pin:
@@ -168,8 +168,8 @@ def start(path: str, slots: "str | None" = None) -> None:
     """
     import time
 
-    import machine  # type: ignore[import-not-found]
-    import network  # type: ignore[import-not-found]
+    import machine
+    import network
 
     wifi: Any = {}
     try:
@@ -187,7 +187,7 @@ def start(path: str, slots: "str | None" = None) -> None:
         print("the Wi-Fi network cannot be joined: restarting")
         machine.reset()
     try:
-        import ntptime  # type: ignore[import-not-found]
+        import ntptime
 
         ntptime.settime()
     except (ImportError, OSError):

@@ -38,13 +38,13 @@ class Clock:
 
     def _ticks(self) -> int:
         if MICRO:
-            return time.ticks_ms()  # type: ignore[attr-defined, no-any-return]
+            return time.ticks_ms()  # type: ignore[attr-defined, no-any-return]  # of MicroPython
         return int(time.monotonic() * 1000)
 
     def now(self) -> int:
         """Return milliseconds since the start. MicroPython's own ticks wrap around after days."""
         ticks = self._ticks()
-        self._now += time.ticks_diff(ticks, self._last) if MICRO else ticks - self._last  # type: ignore[attr-defined]
+        self._now += time.ticks_diff(ticks, self._last) if MICRO else ticks - self._last  # type: ignore[attr-defined]  # of MicroPython
         self._last = ticks
         return self._now
 
@@ -57,7 +57,7 @@ class Clock:
     async def sleep(self, ms: int) -> None:
         """Wait."""
         if MICRO:
-            await asyncio.sleep_ms(ms)  # type: ignore[attr-defined]
+            await asyncio.sleep_ms(ms)  # type: ignore[attr-defined]  # of MicroPython
         else:
             await asyncio.sleep(ms / 1000)
 
@@ -68,7 +68,7 @@ class Clock:
     def free(self) -> int:
         """Return the bytes of the heap that are free after a collection."""
         gc.collect()
-        return gc.mem_free() if MICRO else 1 << 20  # type: ignore[attr-defined]
+        return gc.mem_free() if MICRO else 1 << 20  # type: ignore[attr-defined]  # of MicroPython
 
     def alive(self) -> None:
         """Say that the loop runs; for hosts with a watchdog."""

@@ -20,7 +20,7 @@ def server_context(certificate: str, key: str) -> "Any":
     _read(certificate)
     _read(key)
     try:
-        import tls  # type: ignore[import-not-found]
+        import tls
     except ImportError:
         import ssl
 

@@ -1,8 +1,8 @@
 """Repositories whose keys for root and targets the cloud keeps itself, until people bring keys of their own.
 
-Each new organization has such keys, in the database. They are used once the cloud publishes a release of its own. The
-first root.json of people replaces them, and they are deleted; a repository of people is never changed here. Call
-`metadata.load` in a thread before a transaction that signs.
+Each new organization has such keys, in the database. They are used from the first release that the cloud publishes
+itself. The first root.json of people replaces them, and they are deleted; a repository of people is never changed here.
+Call `metadata.load` in a thread before a transaction that signs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def rotate(sql: Sql, owner: str, now: datetime) -> None:
 
 
 def renew(sql: Sql, owner: str, now: datetime) -> None:
-    """Rotate the keys after half of root's lifetime, and sign targets again after half of its own.
+    """Rotate the keys after half of the lifetime of root.json, and sign targets.json again after half of its lifetime.
 
     Nothing happens to a repository of people.
     """
