@@ -27,6 +27,7 @@ from rpc.network import outward
 from schema import ErrorKind, MachineError
 
 FILE = "machine.json"
+_PLATFORMS: Final = ("linux/x86_64", "linux/aarch64")
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
 
 
@@ -72,6 +73,18 @@ def stage_of(info: InstallState, *, connected: bool) -> Stage:
     return Stage("unconfigured", "no line", "There is no line in force. Get a new one.")
 
 
+async def _has_agent(cloud: Cloud, author: Author, part: str) -> bool:
+    """Return whether there is a release of machine-agent for the part, on any platform."""
+    for platform in _PLATFORMS:
+        try:
+            await InstallationService(cloud, author).get_installer(part, platform)
+        except MachineError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                continue
+        return True
+    return False
+
+
 async def install_page(
     cloud: Cloud, request: Request, machine: str, name: str, part: str, connected: bool, new: bool = False
 ) -> Response:
@@ -88,6 +101,7 @@ async def install_page(
         sha256 = hashlib.sha256(authorities.encode()).hexdigest() if authorities else ""
         line = install_line(address, part, code.id, code.key, sha256)
         user_data_text = user_data(line)
+    unreleased = bool(line) and not await _has_agent(cloud, author, part)
     here = f"{address}/machines/{part}/install"
     if not warning:
         picture = svg(here, "QR code of the address of this page")
@@ -108,6 +122,7 @@ async def install_page(
         picture=Markup(picture),
         here=here,
         warning=warning,
+        unreleased=unreleased,
         moved=address if address != asked else "",
         stage=stage_of(info, connected=connected),
         sha256=sha256,

@@ -17,6 +17,7 @@ from cloud.web.views.installing.reach import is_unreachable, reachable
 from cloud.web.views.setup import stage_of
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, post, signed_in
+from tests.unit.cloud.release_help import opened, publish
 from tests.unit.cloud.web.api.test_installation import redeem
 from tests.unit.cloud.web.test_web_fleet import LIMIT, ORIGIN
 
@@ -100,3 +101,12 @@ def test_addresses_that_others_cannot_use(
 def test_local_hosts(host: str) -> None:
     assert is_unreachable(host)
     assert HOST.startswith("localhost")
+
+
+async def test_the_page_says_that_there_is_nothing_to_install(cloud: MemoryCloud, part: str) -> None:
+    visitor, path = await signed_in(cloud), f"/machines/{part}/install"
+    assert "no release of machine-agent yet" in (await post(visitor, path)).text
+    person = await opened(cloud)
+    person.add("1.0.0", b"agent", ("stable",), "machine-agent")
+    await publish(cloud, person)
+    assert "no release of machine-agent yet" not in (await post(visitor, path)).text
