@@ -112,11 +112,12 @@ class Runner:
 
     async def _look_again(self, disk: Worker) -> None:
         """Look again for some seconds: processes of a cloud that was killed a moment ago may be ending just now."""
-        for pause in LOOKS:
-            if not await disk.run(partial(lock.in_use, self._settings.folder, self._name)):
-                break
+        for pause in (0.0, *LOOKS):
             await trio.sleep(pause)
-            await self._take_over(disk)
+            others = await disk.run(partial(lock.in_use, self._settings.folder, self._name))
+            await self._take_over(disk)  # after the look, or the jobs of a worker that ends in between are left
+            if not others:
+                break
 
     async def _work(self, task_status: trio.TaskStatus[None]) -> None:
         store, clock = self._cloud.store, self._cloud.clock

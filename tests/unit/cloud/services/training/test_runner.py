@@ -310,6 +310,23 @@ async def test_a_job_whose_worker_ends_a_moment_later_is_taken_soon(
         await world.until(subject, "COMPLETED")
 
 
+async def test_a_job_whose_worker_ends_just_before_the_last_look_is_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, descriptor = await lost(world, "dying")
+    process = [descriptor]
+    look = lock.in_use
+
+    def ends_first(folder: Path, worker: str) -> bool:
+        while process:
+            os.close(process.pop())
+        return look(folder, worker)
+
+    monkeypatch.setattr(lock, "in_use", ends_first)
+    async with world.running(well):
+        await world.until(subject, "COMPLETED")
+
+
 @pytest.mark.parametrize("case", ["held", "of another boot", "of another worker", "without a lock"])
 async def test_a_job_whose_worker_may_still_run_is_not_taken(
     world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch, case: str
