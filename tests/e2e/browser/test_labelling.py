@@ -343,7 +343,11 @@ async def test_the_labelling_pages_are_accessible_and_fit_a_phone(tmp_path: Path
         problems["dataset"] = await faults(page)
         await page.goto(f"http://{world.running.address}/datasets")
         problems["datasets"] = await faults(page)
-        assert problems == {"labeller": [], "dataset": [], "datasets": []}
+        await world.open()
+        long = "a-name-that-is-longer-than-usual-names-of-machines-2026-01-01T00_00_00.000000Z.png"
+        await page.evaluate(f"document.querySelector('[data-position]').textContent = {long!r}")  # as a page that loads
+        problems["loading"] = await faults(page)
+        assert problems == {"labeller": [], "dataset": [], "datasets": [], "loading": []}
         for path in (f"/datasets/{world.dataset}", "/datasets", f"/datasets/{world.dataset}/label/{world.files[0]}"):
             await page.size(320, 700, phone=True)
             await page.goto(f"http://{world.running.address}{path}")
