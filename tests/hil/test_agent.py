@@ -16,8 +16,8 @@ import trio
 from agent.layout import AGENT, PROGRAMS, SERVER
 from rpc.api.client import ApiClient
 from schema.errors import MachineError
-from tests.e2e.agent.support import until
 from tests.e2e.cloud.test_command import Terminal
+from tests.helpers.waiting import until
 from tests.hil.agent.device import APP, Device, joined
 from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write

@@ -12,7 +12,7 @@ import trio
 
 from agent.layout import AGENT, PROGRAMS, SERVER
 from schema.errors import MachineError
-from tests.e2e.agent.support import until
+from tests.helpers.waiting import until
 from tests.hil.agent.device import Device, joined
 from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write

@@ -20,8 +20,8 @@ import trio
 
 from agent.layout import PROGRAMS
 from support.program_version import version
-from tests.e2e.agent.support import until
 from tests.e2e.cloud.test_command import Terminal
+from tests.helpers.waiting import until
 from tests.hil.agent.device import Device, joined
 from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write

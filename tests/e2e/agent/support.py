@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,17 +24,6 @@ from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S, relative
 APP = "viam.app.v1.AppService"
 LIMIT = START_LIMIT_S
 THIS_AGENT = (sys.executable, "-m", "agent.start")
-
-
-async def until(condition: Callable[[], object | Awaitable[object]], explain: Callable[[], str] = str) -> None:
-    """Wait until a condition is true of another process, which has no event for it; fail after LIMIT."""
-    with trio.move_on_after(LIMIT):
-        while True:
-            result = condition()
-            if await result if isinstance(result, Awaitable) else result:
-                return
-            await trio.sleep(0.05)
-    raise AssertionError(f"it did not happen within {LIMIT} s: {explain()}")
 
 
 @dataclass

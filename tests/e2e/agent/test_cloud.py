@@ -16,8 +16,9 @@ import pytest
 import trio
 
 from support.program_version import version
-from tests.e2e.agent.support import LIMIT, agent, new_part, until
+from tests.e2e.agent.support import LIMIT, agent, new_part
 from tests.e2e.cloud.process import cloud
+from tests.helpers.waiting import until
 
 
 async def test_settings_of_the_cloud_are_used_and_kept_during_an_outage(tmp_path: Path) -> None:

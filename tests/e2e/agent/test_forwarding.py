@@ -23,7 +23,7 @@ from agent.system.programs import SystemPrograms
 from support.worker import Worker
 from telemetry.logs.entry import Entry
 from telemetry.logs.outbox_sink import OutboxSink
-from tests.e2e.agent.support import until
+from tests.helpers.waiting import until
 from tests.unit.agent.supervise.test_supervisor import run_now
 
 LIMIT = 30.0

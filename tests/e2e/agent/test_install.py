@@ -18,11 +18,11 @@ from agent.install.target import InstallTarget
 from agent.launch.links import point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update.store import load
-from tests.e2e.agent.releases import write_release
 from tests.e2e.agent.support import Part, new_part
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S
+from tests.helpers.release_files import write_release
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="installing needs root")
 

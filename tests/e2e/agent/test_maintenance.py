@@ -15,9 +15,10 @@ import trio
 from agent.actions.driver import ASK_AGAIN
 from agent.layout import SERVER
 from schema.errors import MachineError
-from tests.e2e.agent.releases import fake_server, write_release
-from tests.e2e.agent.support import Agent, agent, new_part, until
+from tests.e2e.agent.support import Agent, agent, new_part
 from tests.e2e.cloud.process import cloud
+from tests.helpers.release_files import fake_server, write_release
+from tests.helpers.waiting import until
 
 
 @asynccontextmanager

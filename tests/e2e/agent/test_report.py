@@ -15,8 +15,9 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.api.cloud_v1 import AGENTS
 from support.program_version import version
-from tests.e2e.agent.support import Part, agent, new_part, until
+from tests.e2e.agent.support import Part, agent, new_part
 from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.helpers.waiting import until
 from tests.unit.schema.agent.tables import KEYS
 
 Report = dict[str, Any]

@@ -12,8 +12,9 @@ import trio
 
 from agent.launch.links import read
 from agent.layout import SERVER
-from tests.e2e.agent.support import APP, Agent, Part, agent, new_part, until
+from tests.e2e.agent.support import APP, Agent, Part, agent, new_part
 from tests.e2e.cloud.process import cloud
+from tests.helpers.waiting import until
 
 
 @asynccontextmanager

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.agent.releases import SERVER as REAL
-from tests.e2e.agent.releases import fake_server, write_release
 from tests.e2e.agent.support import Agent, Part, agent, new_part
 from tests.e2e.agent.tamper import TakenOver, taken_over
 from tests.e2e.agent.test_update import SPEED, server, until_settled
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_command import Terminal
+from tests.helpers.release_files import SERVER as REAL
+from tests.helpers.release_files import fake_server, write_release
 
 
 @dataclass

@@ -14,10 +14,10 @@ import trio
 
 from agent.layout import SERVER
 from schema.errors import MachineError
-from tests.e2e.agent.releases import SERVER as REAL
-from tests.e2e.agent.releases import fake_server, write_release
 from tests.e2e.agent.support import Agent, Part, agent, new_part
 from tests.e2e.cloud.process import cloud
+from tests.helpers.release_files import SERVER as REAL
+from tests.helpers.release_files import fake_server, write_release
 
 SPEED = {"MACHINE_AGENT_CLOCK_SPEED": "300"}  # ten minutes of a trial are two seconds
 

@@ -25,11 +25,11 @@ from cloud.domain.upkeep.identity import adopt, bind, confirm, keep, of
 from cloud.domain.upkeep.sweep import Swept, sweep
 from cloud.server.app import App, run
 from cloud.store.commands import opened_for_command
-from cloud.store.sql import Sql, Store, inserted
+from cloud.store.sql import Store
 from cloud.values.times import now
 from nursery_graph import State
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.blob_helpers import LIMIT, put
+from tests.helpers.blobs import LIMIT, put, row
 from tests.postgresql import Cluster
 from tests.s3 import S3Server
 
@@ -72,20 +72,6 @@ async def started(options: Options, capsys: pytest.CaptureFixture[str]) -> str:
             await run(app)
             nursery.cancel_scope.cancel()
     return capsys.readouterr().err
-
-
-def row(sql: Sql, key: str, size: int = 1, digest: str = "") -> None:
-    """Insert the row of a file, as an upload does."""
-    if sql.row("SELECT number FROM data_sources") is None:
-        words = ("key", "organization_id", "location_id", "machine_id", "machine", "part_id", "part")
-        words += ("component_type", "component", "method", "parameters")
-        inserted(sql, "data_sources", dict.fromkeys(words, "x"))
-    source = sql.row("SELECT number FROM data_sources")
-    assert source is not None
-    texts = ("type", "name", "extension", "mime")
-    values = {"id": key, "key": key, "source": source["number"], "blob": key, "digest": digest, "size": size}
-    times = dict.fromkeys(("requested", "received", "synced"), 1)
-    inserted(sql, "files", {**dict.fromkeys(texts, ""), **values, **times})
 
 
 async def fill(options: Options, count: int = COUNT) -> list[str]:

@@ -28,7 +28,7 @@ from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_data import picture, times
-from tests.e2e.files.blob_helpers import LIMIT
+from tests.helpers.blobs import LIMIT
 from tests.postgresql import Cluster
 from tests.s3 import S3Server
 

@@ -16,8 +16,8 @@ from cloud.blobs import sizes
 from cloud.blobs.s3 import S3Blobs
 from cloud.blobs.s3_location import BucketLocation
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.blob_helpers import content_of, put
 from tests.e2e.files.proxy import Proxy, Way, proxy
+from tests.helpers.blobs import content_of, put
 from tests.s3 import S3Server
 
 NEEDED = ("s3:PutObject", "s3:GetObject", "s3:DeleteObject", "s3:ListBucket", "s3:ListBucketMultipartUploads")

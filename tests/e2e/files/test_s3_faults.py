@@ -20,8 +20,8 @@ from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_location import BucketLocation
 from cloud.commands.copying import Copied, copy
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.blob_helpers import LIMIT, content_of, pieces, put
 from tests.e2e.files.proxy import Proxy, Request, Way, proxy
+from tests.helpers.blobs import LIMIT, content_of, pieces, put
 from tests.s3 import S3Server
 
 SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))

@@ -18,7 +18,7 @@ from cloud.blobs.choice import store_of
 from cloud.blobs.s3 import PART
 from cloud.blobs.s3_location import BucketLocation
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.blob_helpers import content_of, pieces, put
+from tests.helpers.blobs import content_of, pieces, put
 from tests.s3 import S3Server
 
 SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))

@@ -1,10 +1,10 @@
-"""Input of hostile peers for the HTTP/1.1 and TLS side of a port, and the required results; see `table`."""
+"""Input of hostile peers for the HTTP/1.1 and TLS side of a port, and the required results."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from tests.e2e.hostile.table import Answer, Row
+from tests.helpers.hostile import Answer, Row
 
 
 def _row(

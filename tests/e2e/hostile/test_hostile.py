@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,10 @@ from rpc.client.channel import Channel
 from rpc.http2.codec import frames
 from rpc.http2.codec.hpack import Decoder
 from rpc.http2.server import serve_http2
-from tests.e2e.hostile.table import HTTP2, LIMITS, PATH, SETTINGS, Answer, Row, document
+from tests.helpers.hostile import HTTP2, LIMITS, PATH, SETTINGS, Answer, Row
 from tests.unit.rpc.echo import EchoService, Stub
 
 MEMORY = 24 << 20  # bytes that server, attacker and good client may use in addition to what they start with
-DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "hostile-peers.md"
 
 
 async def flood(stream: Any) -> None:
@@ -128,7 +126,3 @@ async def test_row(row: Row):
     assert peak < MEMORY
     refusals = core.statistics.refusals
     assert row.reason in refusals if row.reason else not refusals, refusals
-
-
-def test_the_document_is_current():
-    assert DOCUMENT.read_text() == document(), "run make generate"

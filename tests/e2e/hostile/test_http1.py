@@ -14,8 +14,8 @@ import trio
 from rpc.http.limits import HttpLimits
 from rpc.limits import Limits
 from tests.e2e.hostile.http1_rows import ROWS
-from tests.e2e.hostile.table import Row
 from tests.e2e.port.support import port
+from tests.helpers.hostile import Row
 
 pytestmark = pytest.mark.slow
 LIMITS = Limits(handshake_timeout=0.3)

@@ -14,9 +14,9 @@ from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.http2.codec import frames
 from schema import MachineError
-from tests.e2e.hostile.table import HTTP2, SETTINGS
 from tests.e2e.micro.machines import CAR, SMALL
 from tests.e2e.micro.program import FIRMWARE, MicroServer, micro_server
+from tests.helpers.hostile import HTTP2, SETTINGS
 from tests.scope import some_of
 
 SENSOR = ("rdk:component:sensor", "self")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rpc.http2.codec import frames
-from tests.e2e.hostile.table import HTTP2, SETTINGS
 from tests.e2e.micro.build import ROOT
 from tests.e2e.micro.program import FIRMWARE, PYTHON, STOCK, words_of
+from tests.helpers.hostile import HTTP2, SETTINGS
 from tests.unit.micro.wire.peer import PATH, Peer, message
 from tests.unit.micro.wire.test_web import request
 

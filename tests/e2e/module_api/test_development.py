@@ -333,7 +333,7 @@ def program(folder: Path) -> str:
 
 
 async def test_an_api_of_the_module_through_the_machine(tmp_path: Path) -> None:
-    from tests.e2e.module_api.fixtures import summation
+    from tests.helpers import summation
 
     for name in ("adder", "user"):
         path = tmp_path / name

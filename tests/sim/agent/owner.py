@@ -24,7 +24,7 @@ from agent.update import store
 from agent.update.record import UpdateProgress, UpdateRecord, UpdateStep
 from agent.update.steps import is_held
 from schema.agent.records import AdvancedSettings, MaintenanceWindow
-from tests.sim.agent.device import Device, Life, PowerLoss
+from tests.helpers.agent.device import Device, Life, PowerLoss
 
 MINUTE = 60.0
 HOUR = 3600.0

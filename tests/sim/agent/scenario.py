@@ -7,8 +7,8 @@ import random
 import trio
 
 from agent.layout import PROGRAMS, SERVER
-from tests.sim.agent.cloud import Behavior
-from tests.sim.agent.device import Device
+from tests.helpers.agent.cloud import Behavior
+from tests.helpers.agent.device import Device
 
 HOUR = 3600.0
 

@@ -14,8 +14,8 @@ import trio
 from trio.testing import MockClock
 
 from agent.layout import PROGRAMS
-from tests.sim.agent.cloud import Behavior
-from tests.sim.agent.device import Device, Life, Steps
+from tests.helpers.agent.cloud import Behavior
+from tests.helpers.agent.device import Device, Life, Steps
 from tests.sim.agent.scenario import reproducible, update
 
 STRIDE = 29

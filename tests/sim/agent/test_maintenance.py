@@ -18,8 +18,8 @@ from agent.hooks.moments import HookMoment
 from agent.layout import PROGRAMS
 from agent.leases.lease import LONGEST
 from schema.errors import MachineError
+from tests.helpers.agent.cloud import Behavior
 from tests.scope import selected
-from tests.sim.agent.cloud import Behavior
 from tests.sim.agent.owner import DAY, HOUR, MINUTE, OwnedDevice
 from tests.sim.agent.test_years import settled
 
@@ -97,9 +97,9 @@ async def disturb(device: OwnedDevice, rng: random.Random) -> None:
                 device.cloud.reachable = True
             case 2:
                 program = rng.choice(PROGRAMS)
-                if program in device.drivers and program in device.wanted:
+                if program in device.drivers and program in device.offered:
                     with trio.move_on_after(MINUTE), suppress(MachineError):
-                        await device.drivers[program].offer(device.wanted[program], now=True)
+                        await device.drivers[program].offer(device.offered[program], now=True)
 
 
 async def live(folder: Path, seed: int) -> OwnedDevice:

@@ -20,8 +20,8 @@ from trio.testing import MockClock
 from agent.layout import PROGRAMS
 from agent.update import store
 from agent.update.record import decode
-from tests.sim.agent.cloud import Behavior
-from tests.sim.agent.device import Device, PowerLoss
+from tests.helpers.agent.cloud import Behavior
+from tests.helpers.agent.device import Device, PowerLoss
 from tests.sim.agent.scenario import reproducible, update
 
 STRIDE = 13

@@ -19,8 +19,8 @@ from agent.update.steps import release_to_start
 from cloud.domain.releases import decision
 from cloud.domain.releases.decision import Rollout, RolloutFacts, RolloutState
 from cloud.domain.releases.repository import Published
-from tests.sim.agent.cloud import PLATFORM, Behavior
-from tests.sim.agent.device import Device, Open
+from tests.helpers.agent.cloud import PLATFORM, Behavior
+from tests.helpers.agent.device import Device, Open
 from tests.sim.agent.scenario import reproducible
 from uplink.releases import STABLE, Custom
 

@@ -25,9 +25,9 @@ from agent.layout import AGENT, PROGRAMS, SERVER
 from agent.update import store
 from agent.update.record import Release, UpdateResult, UpdateStep
 from schema.errors import MachineError
+from tests.helpers.agent.cloud import Behavior, sealed
+from tests.helpers.agent.device import Device, Open, Steps
 from tests.scope import some_of
-from tests.sim.agent.cloud import Behavior, sealed
-from tests.sim.agent.device import Device, Open, Steps
 from tests.sim.agent.scenario import reproducible
 
 HOUR = 3600.0
@@ -200,7 +200,7 @@ def settled(device: Device, program: str) -> None:
     assert record is not None
     assert record.progress is None, record.progress
     current = record.slots.current
-    offer = device.wanted.get(program)
+    offer = device.offered.get(program)
     if offer is None:
         return
     offered: Release = offer.release

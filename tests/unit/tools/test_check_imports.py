@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_imports import missing
+from tools.check_imports import foreign_rooms, missing
 
 DEFINED = """
 import os
@@ -35,3 +35,22 @@ def problems(folder: Path, name: str) -> list[str]:
     path.write_text(DEFINED)
     modules = {"module": path, "module.below": folder / "below.py"}
     return list(missing(Path("user.py"), f"from module import {name}", modules))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "room"),
+    [
+        ("tests/unit/agent/test_x.py", "from tests.e2e.agent import support", "e2e"),
+        ("tests/unit/agent/test_x.py", "from tests.hil.rig.wave import RISES", "hil"),
+        ("tests/unit/agent/test_x.py", "def work():\n    from tests import sim", "sim"),
+        ("tests/unit/hil/test_x.py", "from tests.netns import lan", "netns"),
+        ("tests/helpers/blobs.py", "from tests.unit.cloud import captured", "unit"),
+        ("tests/unit/agent/test_x.py", "from tests.unit.agent import other", ""),
+        ("tests/unit/hil/test_x.py", "from tests.hil.rig.wave import RISES", ""),
+        ("tests/unit/agent/test_x.py", "from tests.helpers import blobs\nfrom e2e import x", ""),
+        ("tests/e2e/agent/test_x.py", "from tests.unit.agent import other", ""),
+    ],
+)
+def test_rooms_that_a_file_may_import(file: str, text: str, room: str) -> None:
+    problems = list(foreign_rooms(Path(file), text))
+    assert [f"tests/{room}:" in problem for problem in problems] == [True] * bool(room)

@@ -21,8 +21,8 @@ from agent.update import store
 from agent.update.record import ReleaseOffer, UpdateResult, UpdateStep
 from schema.agent.records import AdvancedSettings
 from schema.errors import MachineError
-from tests.sim.agent.cloud import Behavior
-from tests.sim.agent.device import Device, Open
+from tests.helpers.agent.cloud import Behavior
+from tests.helpers.agent.device import Device, Open
 
 HOUR = 3600.0
 
@@ -158,7 +158,7 @@ async def test_the_switch_waits_for_permission_and_a_request_does_not(
         driver = device.drivers[SERVER]
         assert [waiting.reason for waiting in driver.waiting] == ["the arm moves"]
         assert device.server.release != new.sha256
-        await driver.offer(device.wanted[SERVER], now=True)
+        await driver.offer(device.offered[SERVER], now=True)
         await trio.sleep(HOUR)
         assert device.record(SERVER).slots.current == new
 
@@ -365,7 +365,7 @@ async def test_a_release_whose_record_is_lost_during_its_trial_is_rolled_back(
         device.offer(program, new)
         await trio.sleep(700)  # it is offered after 600 seconds
         assert device.server.release == new.sha256 or device.agents[-1] == new.sha256
-        del device.wanted[program]
+        del device.offered[program]
         record = device.layout.record(program)
         device.invariants.damage(program)
         for path in (record, record.with_name(record.name + store.COPY)):

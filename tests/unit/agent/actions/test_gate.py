@@ -24,8 +24,8 @@ from agent.update.record import (
     UpdateStep,
 )
 from agent.update.steps import LONGEST_PAUSE
-from tests.sim.agent.cloud import PLATFORM, Behavior
-from tests.sim.agent.device import EPOCH, Device, Open, PowerLoss
+from tests.helpers.agent.cloud import PLATFORM, Behavior
+from tests.helpers.agent.device import EPOCH, Device, Open, PowerLoss
 from tests.unit.agent.actions.test_driver import HOUR, refusing, running
 
 UPDATE = HookedChange(SERVER, "1.0.0", "1.1.0")
@@ -142,7 +142,7 @@ async def test_changed_hooks_and_a_request_are_tried_at_once(tmp_path: Path, aut
         device.hooks.edit()
         await trio.sleep(1)
         assert runs(device, HookMoment.BEFORE_SWITCH) == before + 1
-        await device.drivers[SERVER].offer(device.wanted[SERVER], now=True)
+        await device.drivers[SERVER].offer(device.offered[SERVER], now=True)
         await trio.sleep(10)
         assert runs(device, HookMoment.BEFORE_SWITCH) == before + 2
         assert (step(device), reason(device)) == (UpdateStep.WAIT, "a load"), "a request does not override hooks"

@@ -30,8 +30,8 @@ from agent.update.desired import DesiredVersion
 from agent.update.record import QuarantinedRelease, Release, UpdateStep
 from schema.errors import ConfigError, MachineError
 from support.worker import Worker
-from tests.sim.agent.cloud import PLATFORM
-from tests.sim.agent.device import Device, Open
+from tests.helpers.agent.cloud import PLATFORM
+from tests.helpers.agent.device import Device, Open
 from tests.unit.agent.releases.repository import Repository
 from uplink.releases import TARGETS
 

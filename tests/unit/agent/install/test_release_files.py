@@ -18,7 +18,7 @@ from agent.releases.unpack import MARK
 from agent.update import store
 from agent.update.record import UpdateRecord
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.agent.releases import write_release
+from tests.helpers.release_files import write_release
 from tests.unit.agent.releases.repository import Repository
 from uplink.platforms import platform
 from uplink.releases import normal_platform

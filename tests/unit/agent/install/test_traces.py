@@ -16,7 +16,7 @@ from agent.install.source import stage_package
 from agent.install.target import InstallTarget
 from agent.layout import PROGRAMS, Layout
 from agent.supervise.units import agent_unit, server_unit
-from tests.e2e.agent.releases import write_release
+from tests.helpers.release_files import write_release
 from tests.unit.agent.install.test_live import SYSTEMCTL
 from uplink.platforms import platform
 from uplink.releases import normal_platform

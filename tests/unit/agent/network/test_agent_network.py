@@ -20,7 +20,7 @@ from netmgr.provisioning.states import Forced
 from schema.document.cloud import Cloud
 from schema.errors import ConfigError, MachineError
 from support.worker import Worker
-from tests.e2e.agent.support import until
+from tests.helpers.waiting import until
 
 SECRET = "the part's secret"
 OTHER = json.dumps(

@@ -17,8 +17,7 @@ from cloud.server import cli
 from cloud.store import trash
 from cloud.store.commands import opened_for_command
 from cloud.values.times import now
-from tests.e2e.files.blob_helpers import put
-from tests.e2e.files.test_belonging import row
+from tests.helpers.blobs import put, row
 
 
 class Patient:

@@ -20,7 +20,7 @@ from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.blob_helpers import put
+from tests.helpers.blobs import put
 
 
 def mode(path: Path) -> int:

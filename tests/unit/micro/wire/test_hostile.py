@@ -10,7 +10,7 @@ import pytest
 from micro.wire.bounds import Bounds
 from micro.wire.http2 import PREFACE, Budget, Connection
 from rpc.http2.codec import frames
-from tests.e2e.hostile.table import HTTP2, SETTINGS, Row
+from tests.helpers.hostile import HTTP2, SETTINGS, Row
 from tests.unit.micro.wire.peer import Peer
 
 HARMLESS = {
@@ -115,7 +115,7 @@ def test_a_peer_that_reads_nothing_cannot_collect_answers() -> None:
 def test_rapid_resets_end_the_connection() -> None:
     connection = Connection(Bounds(), Budget(1000), 1)
     connection.receive(PREFACE + SETTINGS, 1)
-    from tests.e2e.hostile.table import head
+    from tests.helpers.hostile import head
 
     for sid in range(1, 2001, 2):
         connection.receive(head(sid) + frames.rst_stream(sid, 8), 1)

@@ -13,7 +13,7 @@ from engine.resource import Service
 from runtime.sdk import own_api
 from runtime.sdk.api import own_bases
 from schema.errors import ConfigError, ErrorKind, MachineError
-from tests.e2e.module_api.fixtures.summation import DESCRIPTOR, PlainSummation, Summation, Total
+from tests.helpers.summation import DESCRIPTOR, PlainSummation, Summation, Total
 from tests.unit.runtime.sdk.harness import SENSOR, open_module
 
 SUMMATION = "acme:service:summation"

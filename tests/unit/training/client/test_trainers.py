@@ -15,7 +15,6 @@ import pytest
 from packaging.requirements import Requirement
 
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.training.test_example import EXAMPLE
 from training.client.trainers import REQUIREMENTS, ROOT, TRAINERS, trainer_archive
 from training.environments.requirements import requirements_of
 from training.trainers.scripts.standard import labels_of, run
@@ -120,6 +119,6 @@ def test_labels_of_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_the_example_requires_what_it_imports() -> None:
-    needs, remark = requirements_of(EXAMPLE)
+    needs, remark = requirements_of(Path("examples", "training"))
     assert needs is not None
     assert (needs.lines, remark) == (("pillow>=10",), "")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from runtime.parts.service.install import AGENT, MARK, PROGRAM, UNIT, install, uninstall, unit_text, words_of
 from runtime.server.cli import command
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.agent.releases import write_release
+from tests.helpers.release_files import write_release
 
 WORDS = ["-config", "/etc/machine.json", "-debug"]
 

@@ -34,8 +34,8 @@ from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.update import store
 from agent.update.record import Release, ReleaseOffer, ReleaseSlots, UpdateRecord, UpdateStep
 from schema.errors import MachineError
-from tests.sim.agent.cloud import PLATFORM, START_TIMEOUT, Behavior, Cloud, CloudSource, unpack
-from tests.sim.agent.invariants import Invariants, Run
+from tests.helpers.agent.cloud import PLATFORM, START_TIMEOUT, Behavior, Cloud, CloudSource, unpack
+from tests.helpers.agent.invariants import Invariants, Run
 
 EPOCH = 1_790_000_000.0
 MOST_STEPS = 10_000  # of the agent's tasks at one moment
@@ -176,8 +176,8 @@ class SystemdServer:
 
     def __init__(self, layout: Layout, cloud: Cloud, is_full: Callable[[], bool]) -> None:
         self._layout, self._cloud, self._is_full = layout, cloud, is_full
-        self._wanted = trio.Event()
-        self._wanted.set()
+        self._may_run = trio.Event()
+        self._may_run.set()
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
         self._changed = trio.Event()
@@ -194,7 +194,7 @@ class SystemdServer:
         """Run it as the service manager does, until cancelled."""
         failures = 0
         while True:
-            await self._wanted.wait()
+            await self._may_run.wait()
             begun, self._crashed = trio.current_time(), trio.Event()
             with trio.CancelScope() as self._scope:
                 await self._process()
@@ -246,7 +246,7 @@ class SystemdServer:
 
     def enable(self) -> None:
         """Start it unless it runs."""
-        self._wanted.set()
+        self._may_run.set()
 
     def reboot(self) -> None:
         """Start it again with the computer, also if it was stopped."""
@@ -255,8 +255,8 @@ class SystemdServer:
         self._scope.cancel()
 
     async def stop(self, reason: str) -> None:
-        if self._wanted.is_set():
-            self._wanted = trio.Event()
+        if self._may_run.is_set():
+            self._may_run = trio.Event()
         self._stopped = trio.Event()
         self._scope.cancel()
         if self.release is not None:
@@ -265,7 +265,7 @@ class SystemdServer:
     async def start(self, sha256: str) -> None:
         if self.release not in (None, sha256):
             await self.stop("another release is linked")
-        self._wanted.set()
+        self._may_run.set()
 
     async def facts(self) -> ProgramFacts:
         await trio.lowlevel.checkpoint()
@@ -347,7 +347,7 @@ class Device:
         self.server = SystemdServer(self.layout, self.cloud, self._full)
         self.permission: RestartPermission = Open()
         self.hooks = OwnersHooks()
-        self.wanted: dict[str, ReleaseOffer] = {}
+        self.offered: dict[str, ReleaseOffer] = {}
         self.drivers: dict[str, Driver] = {}
         self.agents: list[str] = []  # releases of the agent that were started
         self.wall_offset = 0.0
@@ -380,7 +380,7 @@ class Device:
 
     def offer(self, program: str, release: Release, *, explicit: bool = False) -> None:
         """Let the cloud want a release."""
-        self.wanted[program] = ReleaseOffer(release, explicit)
+        self.offered[program] = ReleaseOffer(release, explicit)
 
     # ---- the service manager of the agent
 
@@ -467,12 +467,12 @@ class Device:
 
     async def _offers(self, name: str, driver: Driver) -> None:
         while True:
-            if self.cloud.reachable and name in self.wanted:
-                offer = self.wanted[name]
+            if self.cloud.reachable and name in self.offered:
+                offer = self.offered[name]
                 with suppress(MachineError):
                     await driver.offer(offer)
                     # A person asks once; the cloud repeats what it wants.
-                    self.wanted[name] = ReleaseOffer(offer.release)
+                    self.offered[name] = ReleaseOffer(offer.release)
             await trio.sleep(self.offered_every)
 
     async def _blocking(self, function: Callable[[], Any], life: Life | None = None) -> Any:

@@ -19,7 +19,7 @@ from agent.update.record import InvalidRecord, UpdateProgress, UpdateRecord, Upd
 from schema.errors import MachineError
 
 if TYPE_CHECKING:
-    from tests.sim.agent.device import Device
+    from tests.helpers.agent.device import Device
 
 HOUR: Final = 3600.0
 STAY_UP: Final = 600.0  # seconds
