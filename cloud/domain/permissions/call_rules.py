@@ -28,7 +28,7 @@ class Rule:
     of: ObjectKind | None = None
     field: str = ""
     home: bool = False  # only keys of the owning organization, not of those that it is shared with
-    inside: bool = False  # checked in the method's first transaction, not in one before it; for frequent calls
+    inside: bool = False  # the method itself checks it, by `read_checked` or `write_checked`; for frequent calls
     otherwise: ObjectKind | None = None  # other kind of object that the field may refer to
     own_secret: bool = False  # a machine needs its own secret, not that of its location: see check_answering
     public: bool = False  # no key is needed

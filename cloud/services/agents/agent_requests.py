@@ -28,15 +28,17 @@ class AgentRequests(Service):
 
     async def mark_agent_for_update(self, part_id: str, program: str) -> None:
         """Have the agent of a part install the update of a program that waits now, whatever maintenance says."""
-        await self.write(lambda sql: requests.request(sql, part_id, UPDATE, program, self.now()))
+        await self.change(lambda sql: requests.request(sql, part_id, UPDATE, program, self.now()))
 
     async def mark_agent_for_check(self, part_id: str) -> None:
         """Have the agent of a part ask for settings and versions now."""
-        await self.write(lambda sql: requests.request(sql, part_id, CHECK, "", self.now()))
+        await self.change(lambda sql: requests.request(sql, part_id, CHECK, "", self.now()))
 
     async def create_install_code(self, part_id: str) -> m.InstallCode:
         """Create a code that gives the credentials of a part to one computer, once. The former ones are void."""
-        return m.InstallCode(*await self.write(lambda sql: install_codes.create(sql, part_id, self.author, self.now())))
+        return m.InstallCode(
+            *await self.change(lambda sql: install_codes.create(sql, part_id, self.author, self.now()))
+        )
 
     async def wait_for_agent_requests(self, part_id: str, arrived: list[str]) -> list[m.AgentRequest]:
         """Return the requests to the agent of a part; wait for one at most REQUEST_WAIT seconds, if there is none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -97,30 +97,48 @@ class _Change:
 
 
 class Service:
-    """A call of a caller. `guarded` checks the permissions of its methods; transactions use `read` and `write`."""
+    """A call of a caller, and the transactions of its methods. `guarded` checks the permissions of the methods.
+
+    Usually a rule is checked in a transaction before the method. A method whose rule has `inside` is called often, and
+    checks it in its own first transaction, by `read_checked` or `write_checked`. A method whose first word is in
+    `audit.VERBS` writes by `change`. RuntimeError for a call of `read` or `write` in place of these.
+    """
 
     def __init__(self, cloud: Cloud, author: Author) -> None:
         self.cloud = cloud
         self.author = author
         self.request: CallInfo | None = None  # set for a call that arrived as an RPC
         self._place: Place | None = None  # place where the caller has the required role
-        self._change: _Change | None = None  # None after it was recorded
+        self._change: _Change | None = None  # what `change` has to record; None if nothing, or after it was recorded
         self._required: dict[tuple[Role, ObjectKind, str, bool], None] = {}  # roles that were required, for `again`
-        self._due: Callable[[Sql], Place] | None = None  # permission check that begins the first transaction
+        self._unchecked: Callable[[Sql], Place] | None = None  # the check that `read_checked` or `write_checked` makes
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        """Run a read-only transaction; see Store.read."""
-        result = await self.cloud.store.read(self._with_check(work))
-        self._due = None
-        return result
+        """Run a read-only transaction; its contract is that of `Store.read`."""
+        self._require_checked()
+        return await self.cloud.store.read(work)
+
+    async def read_checked(self, work: Callable[[Sql], T]) -> T:
+        """Check the rule of the method and run `work`, in one read-only transaction: for rules with `inside`."""
+        return await self._with_check(self.cloud.store.read, work)
 
     async def write(self, work: Callable[[Sql], T]) -> T:
-        """Run a write transaction; see Store.write. The first one of a changing call also writes the audit log."""
-        change, work = self._change, self._with_check(work)
+        """Run a write transaction that the audit log does not record; its contract is that of `Store.write`."""
+        self._require_checked()
+        if self._change is not None:
+            raise RuntimeError(f"{self._change.action} is recorded in the audit log: call `change` instead of `write`")
+        return await self.cloud.store.write(work)
+
+    async def write_checked(self, work: Callable[[Sql], T]) -> T:
+        """Check the rule of the method and run `work`, in one write transaction: for rules with `inside`."""
+        return await self._with_check(self.cloud.store.write, work)
+
+    async def change(self, work: Callable[[Sql], T]) -> T:
+        """Run a write transaction. If it is the first of the call, it also records the call in the audit log."""
+        self._require_checked()
+        change = self._change
         if change is None:
-            done = await self.cloud.store.write(work)
-            self._due = None
-            return done
+            return await self.cloud.store.write(work)
 
         def work_and_note(sql: Sql) -> T:
             result = work(sql)
@@ -128,20 +146,27 @@ class Service:
             return result
 
         done = await self.cloud.store.write(work_and_note)
-        self._change = self._due = None
+        self._change = None
         return done
 
-    def _with_check(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
-        """Return `work`, preceded by the pending permission check if there is one."""
-        due = self._due
-        if due is None:
-            return work
+    async def _with_check(
+        self, transaction: Callable[[Callable[[Sql], T]], Awaitable[T]], work: Callable[[Sql], T]
+    ) -> T:
+        check = self._unchecked
+        if check is None:
+            raise RuntimeError("the permissions were checked before: call `read` or `write`")
 
         def check_and_work(sql: Sql) -> T:
-            self._place = due(sql)
+            self._place = check(sql)
             return work(sql)
 
-        return check_and_work
+        done = await transaction(check_and_work)
+        self._unchecked = None
+        return done
+
+    def _require_checked(self) -> None:
+        if self._unchecked is not None:
+            raise RuntimeError("the permissions are not checked yet: call `read_checked` or `write_checked`")
 
     def _note(self, sql: Sql, change: _Change, created: str) -> None:
         owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
@@ -225,7 +250,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
 
             service._required[rule.role, of, subject, rule.home] = None
             if rule.inside:
-                service._due = lambda sql: work(sql)[0]
+                service._unchecked = lambda sql: work(sql)[0]
             else:
                 service._place, called = await service.read(work)
         if change:
@@ -248,10 +273,10 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
     async def call(self: Service, *args: Any, **kwargs: Any) -> Any:
         await check(self, args, kwargs)
         result = await method(self, *args, **kwargs)
-        if self._due is not None:
+        if self._unchecked is not None:
             raise RuntimeError(f"{method.__name__} returned without a transaction, so permissions were not checked")
-        if self._change is not None:  # the method wrote without `self.write`
-            await self.write(lambda sql: None)
+        if self._change is not None:  # the method changed nothing in the database, or in transactions of others
+            await self.change(lambda sql: None)
         return result
 
     return call

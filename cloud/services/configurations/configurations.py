@@ -83,9 +83,9 @@ class Configurations(Service):
 
         async def attempt() -> tuple[PartFacts, _Saved | None]:
             candidate = None if document is None else await self.read(check)
-            return await self.write(partial(work, candidate))
+            return await self.change(partial(work, candidate))
 
-        facts, saved = await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
+        facts, saved = await until_fresh(attempt, lambda: self.change(lambda sql: work(check(sql), sql)))
         if saved is not None:
             await self._log_problems(id, saved, len(text or ""))
         return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
@@ -112,7 +112,7 @@ class Configurations(Service):
             candidate = await self.read(partial(self._candidate, robot_part_id, document, None, text))
             if candidate.revision != part.revision:
                 raise Stale
-            return results, await self.write(partial(self._put, candidate))
+            return results, await self.change(partial(self._put, candidate))
 
         results, saved = await until_fresh(attempt, attempt)
         if saved is not None:

@@ -115,7 +115,7 @@ class Editor(Service):
                 _running(record, version, watching.latest_snapshot(sql, part), self.now()),
             )
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def context(self, part: str) -> EditingContext:
         """Return the context for completion beyond the text."""
@@ -123,7 +123,7 @@ class Editor(Service):
         def work(sql: Sql) -> EditingContext:
             return self._context(sql, place_of(sql, ObjectKind.PART, part), configurations.resolution(sql, part)[1])
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def running(self, part: str) -> Running:
         """Return how the machine runs its configuration."""
@@ -133,7 +133,7 @@ class Editor(Service):
             version = configurations.resolution(sql, part)[0]
             return _running(record, version, watching.latest_snapshot(sql, part), self.now())
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def watch(self, part: str) -> None:
         """Have the machine report its live state for a limited time."""
@@ -148,7 +148,7 @@ class Editor(Service):
                 raise missing("revision", str(number))
             return Save(revisions[0], name_of(sql, revisions[0].author))
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def revisions(self, part: str, before: int | None, limit: int) -> list[Save]:
         """Return the revisions below `before`, newest first."""
@@ -157,7 +157,7 @@ class Editor(Service):
             revisions = configurations.history(sql, part, before=before, limit=limit)
             return self._saves(sql, revisions, ObjectKind.PART, part)
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     # ---- fragments
 
@@ -188,7 +188,7 @@ class Editor(Service):
                 EditingContext(_fragments(sql, record.organization_id), advice=advice(sql, record.organization_id)),
             )
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def fragment_revisions(self, fragment: str, before: int | None, limit: int) -> list[Save]:
         """Return the revisions of a fragment below `before`, newest first."""

@@ -103,9 +103,9 @@ class Fragments(Service):
             return self._message(sql, fragments.fragment(sql, candidate.id))
 
         async def attempt() -> m.Fragment:
-            return await self.write(partial(work, await self.read(check)))
+            return await self.change(partial(work, await self.read(check)))
 
-        return await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
+        return await until_fresh(attempt, lambda: self.change(lambda sql: work(check(sql), sql)))
 
     async def update_fragment(
         self,
@@ -143,13 +143,13 @@ class Fragments(Service):
 
         async def attempt() -> m.Fragment:
             candidate = None if document is None else await self.read(check)
-            return await self.write(partial(work, candidate))
+            return await self.change(partial(work, candidate))
 
-        return await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
+        return await until_fresh(attempt, lambda: self.change(lambda sql: work(check(sql), sql)))
 
     async def delete_fragment(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a fragment that nothing uses."""
-        await self.write(lambda sql: fragments.delete_fragment(sql, id))
+        await self.change(lambda sql: fragments.delete_fragment(sql, id))
 
     async def get_fragment_history(
         self,
@@ -213,7 +213,7 @@ class Fragments(Service):
             fragments.set_tag(sql, fragment_id, tag, number)
             return _tags(sql, fragment_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_fragment_tag(self, fragment_id: str, tag: str) -> list[m.FragmentTag]:
         """Delete a tag to which no machine is pinned."""
@@ -222,7 +222,7 @@ class Fragments(Service):
             fragments.delete_tag(sql, fragment_id, tag)
             return _tags(sql, fragment_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def list_nested_fragments(
         self, fragment_id: str | None = None, additional_fragments: Sequence[m.AdditionalFragment] = ()

@@ -37,7 +37,7 @@ class HistoryService(Service):
             page = configurations.history(sql, part_id, before=before, limit=count)
             return self._page(sql, page, ObjectKind.PART, part_id)
 
-        return await self._messages(await self.read(work))
+        return await self._messages(await self.read_checked(work))
 
     async def list_fragment_revisions(
         self, fragment_id: str, before: int | None = None, limit: int = 0
@@ -49,7 +49,7 @@ class HistoryService(Service):
             page = fragments.revisions(sql, fragment_id, before=before, limit=count)
             return self._page(sql, page, ObjectKind.FRAGMENT, fragment_id)
 
-        return await self._messages(await self.read(work))
+        return await self._messages(await self.read_checked(work))
 
     def _page(self, sql: Sql, revisions: Revisions, of: ObjectKind, subject: str) -> _Page:
         names = [name_of(sql, revision.author) for revision in revisions]

@@ -102,7 +102,7 @@ class Binary(Service):
             return files.delete(sql, files.ids(sql, data_filter, scope, files.AT_ONCE), self.now())
 
         deleted = 0
-        while number := await self.write(work):
+        while number := await self.change(work):
             deleted += number
         return deleted
 
@@ -115,7 +115,7 @@ class Binary(Service):
         def work(sql: Sql) -> int:
             return files.delete(sql, [subject for subject in subjects if self._exists(sql, subject)], self.now())
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def create_binary_data_signed_url(
         self, binary_data_id: str, expiration_minutes: int | None = None

@@ -32,7 +32,7 @@ class Labels(Service):
             self._require_operator(sql, subjects)
             files.add_tags(sql, subjects, checked)
 
-        await self.write(work)
+        await self.change(work)
 
     async def add_tags_to_binary_data_by_filter(
         self,
@@ -41,7 +41,7 @@ class Labels(Service):
     ) -> None:
         """Add tags to all files of a filter."""
         checked = checked_tags(tags)
-        await self.write(lambda sql: files.add_tags(sql, self._ids(sql, filter), checked))
+        await self.change(lambda sql: files.add_tags(sql, self._ids(sql, filter), checked))
 
     async def remove_tags_from_binary_data_by_ids(
         self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
@@ -53,7 +53,7 @@ class Labels(Service):
             self._require_operator(sql, subjects)
             return files.remove_tags(sql, subjects, checked)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def remove_tags_from_binary_data_by_filter(
         self,
@@ -62,7 +62,7 @@ class Labels(Service):
     ) -> int:
         """Remove tags from all files of a filter; return the number of removed tags."""
         checked = checked_tags(tags)
-        return await self.write(lambda sql: files.remove_tags(sql, self._ids(sql, filter), checked))
+        return await self.change(lambda sql: files.remove_tags(sql, self._ids(sql, filter), checked))
 
     async def tags_by_filter(self, filter: m.Filter | None = None) -> list[str]:  # noqa: A002 - field of the wire
         """Return all tags of the files of a filter, sorted."""
@@ -102,7 +102,7 @@ class Labels(Service):
             self._require_operator(sql, [subject])
             return labels.add(sql, subject, label, edges, confidence)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def update_bounding_box(
         self,
@@ -134,7 +134,7 @@ class Labels(Service):
             new_label = before.label if label is None else label
             labels.update(sql, subject, labels.Label(bbox_id, new_label, edges, new_confidence))
 
-        await self.write(work)
+        await self.change(work)
 
     async def remove_bounding_box_from_image_by_id(
         self, bbox_id: str, binary_id: m.BinaryID | None = None, binary_data_id: str = ""
@@ -146,7 +146,7 @@ class Labels(Service):
             self._require_operator(sql, [subject])
             labels.remove(sql, subject, bbox_id)
 
-        await self.write(work)
+        await self.change(work)
 
     async def bounding_box_labels_by_filter(
         self,
@@ -168,14 +168,14 @@ class Labels(Service):
             self._require_operator(sql, subjects)
             datasets.add(sql, dataset_id, subjects)
 
-        await self.write(work)
+        await self.change(work)
 
     async def remove_binary_data_from_dataset_by_ids(
         self, dataset_id: str, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> None:
         """Remove files from a dataset; files that are not in it are ignored."""
         subjects = ids_of(binary_ids, binary_data_ids)
-        await self.write(lambda sql: datasets.remove(sql, dataset_id, subjects))
+        await self.change(lambda sql: datasets.remove(sql, dataset_id, subjects))
 
     # ----
 

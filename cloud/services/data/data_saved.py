@@ -29,7 +29,7 @@ class SavedQueries(Service):
 
     async def list_sql_queries(self, organization_id: str) -> list[SavedQuery]:
         """Return the saved SQL queries of an organization, ordered by name, the first LISTED."""
-        return await self.read(lambda sql: saved.saved_queries(sql, organization_id, saved.SQL, LISTED))
+        return await self.read_checked(lambda sql: saved.saved_queries(sql, organization_id, saved.SQL, LISTED))
 
     async def get_sql_query(self, id: str) -> SavedQuery:  # noqa: A002 - as in published calls
         """Return a saved SQL query."""
@@ -39,25 +39,25 @@ class SavedQueries(Service):
             saved.require_language(query, saved.SQL)
             return query
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def create_sql_query(self, organization_id: str, name: str, sql_query: str) -> str:
         """Save an SQL query and return its id."""
-        return await self.write(lambda sql: saved.create(sql, organization_id, name, saved.SQL, sql_query, self.now()))
+        return await self.change(lambda sql: saved.create(sql, organization_id, name, saved.SQL, sql_query, self.now()))
 
     async def update_sql_query(self, id: str, name: str, sql_query: str) -> None:  # noqa: A002 - as in published calls
         """Change the name and the text of a saved SQL query; an empty one stays as it is."""
-        await self.write(lambda sql: saved.update(sql, id, name, saved.SQL, sql_query, self.now()))
+        await self.change(lambda sql: saved.update(sql, id, name, saved.SQL, sql_query, self.now()))
 
     async def create_saved_query(self, organization_id: str, name: str, mql_binary: Sequence[bytes] = ()) -> str:
         """Save an aggregation and return its id."""
         text = await self._checked(mql_binary)
-        return await self.write(lambda sql: saved.create(sql, organization_id, name, saved.MQL, text, self.now()))
+        return await self.change(lambda sql: saved.create(sql, organization_id, name, saved.MQL, text, self.now()))
 
     async def update_saved_query(self, id: str, name: str = "", mql_binary: Sequence[bytes] = ()) -> None:  # noqa: A002 - field of the wire
         """Change the name and the stages of a saved aggregation; empty ones stay as they are."""
         text = await self._checked(mql_binary) if mql_binary else ""
-        await self.write(lambda sql: saved.update(sql, id, name, saved.MQL, text, self.now()))
+        await self.change(lambda sql: saved.update(sql, id, name, saved.MQL, text, self.now()))
 
     async def get_saved_query(self, id: str) -> m.Query:  # noqa: A002 - field of the wire
         """Return a saved aggregation. PRECONDITION if the query is in SQL: the page SQL shows it."""
@@ -67,12 +67,12 @@ class SavedQueries(Service):
             saved.require_language(query, saved.MQL)
             return _message(query)
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def list_saved_queries(self, organization_id: str, limit: int = 0) -> list[m.Query]:
         """Return the saved aggregations of an organization, ordered by name, at most LISTED."""
         most = min(limit, LISTED) if limit > 0 else LISTED
-        return await self.read(
+        return await self.read_checked(
             lambda sql: [_message(each) for each in saved.saved_queries(sql, organization_id, saved.MQL, most)]
         )
 
@@ -89,4 +89,4 @@ class SavedQueries(Service):
 
     async def delete_saved_query(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a saved query, in any language."""
-        await self.write(lambda sql: saved.delete(sql, id))
+        await self.change(lambda sql: saved.delete(sql, id))

@@ -145,7 +145,7 @@ class Tabular(Service):
         deleted, scope = 0, Scope((organization_id,))
         files = self.cloud.segment_files(organization_id)
         while True:  # until nothing has moved from rows to segments in the meantime
-            number = await self.write(lambda sql: readings.delete(sql, chosen, scope))
+            number = await self.change(lambda sql: readings.delete(sql, chosen, scope))
             number = number or await deleting.delete(self, files, chosen, organization_id, self.now)
             if not number:
                 return deleted
@@ -157,7 +157,7 @@ class Tabular(Service):
 
     async def set_retention(self, organization_id: str, days: int) -> None:
         """Set the retention period in days from arrival; 0 means forever. Not an RPC; used by pages."""
-        await self.write(lambda sql: retention.set_days(sql, organization_id, days))
+        await self.change(lambda sql: retention.set_days(sql, organization_id, days))
 
     async def _readings(self) -> Readings:
         return self.cloud.readings(self, self._scope, await self.organization())

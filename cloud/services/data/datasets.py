@@ -27,15 +27,15 @@ class DatasetService(Service):
         """Create a dataset and return its id."""
         if type is m.DatasetType.SEQUENCE_DATA:
             raise MachineError("this cloud has no sequences; use datasets of files", kind=ErrorKind.UNSUPPORTED)
-        return await self.write(lambda sql: datasets.create(sql, organization_id, name, self.now()))
+        return await self.change(lambda sql: datasets.create(sql, organization_id, name, self.now()))
 
     async def delete_dataset(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a dataset but not its files."""
-        await self.write(lambda sql: datasets.delete(sql, id))
+        await self.change(lambda sql: datasets.delete(sql, id))
 
     async def rename_dataset(self, id: str, name: str) -> None:  # noqa: A002 - field of the wire
         """Rename a dataset."""
-        await self.write(lambda sql: datasets.rename(sql, id, name))
+        await self.change(lambda sql: datasets.rename(sql, id, name))
 
     async def list_datasets_by_organization_id(
         self,
@@ -61,7 +61,7 @@ class DatasetService(Service):
         """Create a dataset with the files of several datasets of the organization and return its id."""
         if not dataset_ids:
             raise MachineError("the call names no dataset", kind=ErrorKind.INVALID, remedy="pass at least one id")
-        return await self.write(lambda sql: datasets.merge(sql, organization_id, dataset_ids, name, self.now()))
+        return await self.change(lambda sql: datasets.merge(sql, organization_id, dataset_ids, name, self.now()))
 
 
 def _dataset(record: DatasetRecord) -> m.Dataset:

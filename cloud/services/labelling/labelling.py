@@ -76,7 +76,7 @@ class LabellingService(Service):
                 role >= Role.OWNER,
             )
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def listed(self, organization: str, after: str, limit: int) -> list[Listed]:
         """Return the datasets of an organization with names after `after`, sorted by name, with their totals."""
@@ -86,15 +86,15 @@ class LabellingService(Service):
             totals = pictures.totals_of(sql, [record.id for record in records])
             return [Listed(record, totals[record.id]) for record in records]
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def labels(self, dataset: str) -> list[LabelCount]:
         """Return the labels of a dataset."""
-        return await self.read(lambda sql: palette.label_counts(sql, dataset))
+        return await self.read_checked(lambda sql: palette.label_counts(sql, dataset))
 
     async def first_picture(self, dataset: str, chosen: PictureFilter) -> str:
         """Return the id of the first picture of a filter, empty if there is none."""
-        records = await self.read(lambda sql: pictures.page(sql, dataset, chosen, 0, 1))
+        records = await self.read_checked(lambda sql: pictures.page(sql, dataset, chosen, 0, 1))
         return records[0].id if records else ""
 
     async def picture(self, dataset: str, subject: str, chosen: PictureFilter) -> Labelled:
@@ -105,7 +105,7 @@ class LabellingService(Service):
             around = pictures.neighbours(sql, dataset, chosen, record.number)
             return Labelled(record, picture_labels.stored_annotations(sql, subject), around)
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def set_annotations(self, dataset: str, subject: str, base: Annotations, mine: Annotations) -> Merged:
         """Apply the changes from `base` to `mine` to what is stored about a picture; return what is stored then.
@@ -125,20 +125,20 @@ class LabellingService(Service):
             saved = picture_labels.stored_annotations(sql, subject)
             return Merged(saved, changed=picture_labels.changed_labels(stored, saved))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def add_label(self, dataset: str, label: str) -> None:
         """Add a label to choose from."""
-        await self.write(lambda sql: palette.add(sql, dataset, label))
+        await self.change(lambda sql: palette.add(sql, dataset, label))
 
     async def rename_label(self, dataset: str, label: str, new_label: str) -> None:
         """Rename a label everywhere in a dataset."""
-        await self.write(lambda sql: palette.rename(sql, dataset, label, new_label))
+        await self.change(lambda sql: palette.rename(sql, dataset, label, new_label))
 
     async def set_label_color(self, dataset: str, label: str, color: str) -> None:
         """Change the color of a label."""
-        await self.write(lambda sql: palette.color(sql, dataset, label, color))
+        await self.change(lambda sql: palette.color(sql, dataset, label, color))
 
     async def remove_label(self, dataset: str, label: str) -> None:
         """Remove a label from those to choose from; pictures keep it."""
-        await self.write(lambda sql: palette.remove(sql, dataset, label))
+        await self.change(lambda sql: palette.remove(sql, dataset, label))

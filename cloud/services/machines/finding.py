@@ -55,11 +55,11 @@ class MachineFinding(Service):
 
     async def add_favorite_machine(self, machine_id: str) -> None:
         """Mark a machine as a favorite; idempotent."""
-        await self.write(lambda sql: favorites.mark(sql, self.author, machine_id, self.now()))
+        await self.change(lambda sql: favorites.mark(sql, self.author, machine_id, self.now()))
 
     async def remove_favorite_machine(self, machine_id: str) -> None:
         """Remove the favorite mark of a machine, if any."""
-        await self.write(lambda sql: favorites.unmark(sql, self.author, machine_id))
+        await self.change(lambda sql: favorites.unmark(sql, self.author, machine_id))
 
     async def list_favorite_machines(self) -> list[FavoriteMachine]:
         """Return the caller's favorites that it may still see, newest first."""

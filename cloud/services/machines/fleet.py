@@ -92,11 +92,11 @@ class FleetService(Service):
 
     async def main_part(self, machine: str) -> str:
         """Return the id of a machine's main part."""
-        return await self.read(lambda sql: machines.parts(sql, machine)[0].id)
+        return await self.read_checked(lambda sql: machines.parts(sql, machine)[0].id)
 
     async def part(self, part: str) -> PartRecord:
         """Return a part."""
-        return await self.read(lambda sql: machines.part(sql, part))
+        return await self.read_checked(lambda sql: machines.part(sql, part))
 
     async def arrangement(self, part: str) -> tuple[str, bool]:
         """Return how the cards of a part are arranged, and whether the caller may arrange them for everyone."""
@@ -105,24 +105,26 @@ class FleetService(Service):
             home = is_home(sql, self.author, place_of(sql, ObjectKind.PART, part))
             return arrangements.arrangement(sql, part), home
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def set_arrangement(self, part: str, cards: str) -> None:
         """Arrange the cards of a part for everyone; `cards` is what `rpc.pages.arrangement` returns."""
-        await self.write(lambda sql: arrangements.arrange(sql, part, cards))
+        await self.change(lambda sql: arrangements.arrange(sql, part, cards))
 
     async def log(self, part: str, query: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
         """Return a part, a page of its log, and the number of the newest log entry at that time."""
-        return await self.read(lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql)))
+        return await self.read_checked(
+            lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql))
+        )
 
     async def log_counts(self, part: str, start: datetime, end: datetime, points: int) -> LogCounts:
         """Return how many log entries of each level a part has, in buckets of time."""
-        return await self.read(lambda sql: log_counts.read(sql, part, start, end, points))
+        return await self.read_checked(lambda sql: log_counts.read(sql, part, start, end, points))
 
     async def newest_log(self, part: str) -> int:
         """Return the number of the newest log entry, from which `arrived_logs` continues."""
-        return await self.read(logs.newest)
+        return await self.read_checked(logs.newest)
 
     async def arrived_logs(self, part: str, since: int) -> list[LogRecord]:
         """Return the log entries of a part after entry number `since`."""
-        return await self.read(lambda sql: logs.arrived(sql, part, since))
+        return await self.read_checked(lambda sql: logs.arrived(sql, part, since))

@@ -70,7 +70,7 @@ class Machines(Service):
 
     async def new_robot(self, name: str, location: str) -> str:
         """Create a machine with its main part and return its id."""
-        return await self.write(lambda sql: machines.create_machine(sql, location, name, self.now()))
+        return await self.change(lambda sql: machines.create_machine(sql, location, name, self.now()))
 
     async def update_robot(self, id: str, name: str = "", location: str = "") -> m.Robot:  # noqa: A002 - field of the wire
         """Rename a machine, or move it to another location of the organization."""
@@ -82,11 +82,11 @@ class Machines(Service):
                 machines.update_machine(sql, id, name, location)
             return robot_message(self, machines.machine(sql, id))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_robot(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a machine with its parts."""
-        await self.write(lambda sql: machines.delete_machine(sql, id))
+        await self.change(lambda sql: machines.delete_machine(sql, id))
 
     # ---- parts
 
@@ -99,25 +99,25 @@ class Machines(Service):
     async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
         """Return a part with its configuration, which is also included as text."""
 
-        facts = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
+        facts = await self.read_checked(lambda sql: part_facts(self, sql, machines.part(sql, id)))
         message = await self.offload(len(facts.text), partial(part_message, facts, self.now()))
         return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
 
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
         """Add a part to a machine and return its id."""
-        return await self.write(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
+        return await self.change(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
 
     async def delete_robot_part(self, part_id: str) -> None:
         """Delete a part other than the main one."""
-        await self.write(lambda sql: machines.delete_part(sql, part_id))
+        await self.change(lambda sql: machines.delete_part(sql, part_id))
 
     async def mark_part_as_main(self, part_id: str) -> None:
         """Make a part the main one, which `connect_to_machine` reaches."""
-        await self.write(lambda sql: machines.mark_main(sql, part_id))
+        await self.change(lambda sql: machines.mark_main(sql, part_id))
 
     async def mark_part_for_restart(self, part_id: str) -> None:
         """Have the machine-server of a part restart at its next request."""
-        await self.write(lambda sql: machines.mark_restart(sql, part_id, requested=True))
+        await self.change(lambda sql: machines.mark_restart(sql, part_id, requested=True))
 
     async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
         """Create another secret of a part; older ones stay valid until they are deleted."""
@@ -126,12 +126,12 @@ class Machines(Service):
             machines.create_secret(sql, part_id, self.now())
             return part_facts(self, sql, machines.part(sql, part_id))
 
-        facts = await self.write(work)
+        facts = await self.change(work)
         return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Delete a secret of a part, which becomes invalid immediately."""
-        await self.write(lambda sql: machines.delete_secret(sql, part_id, secret_id))
+        await self.change(lambda sql: machines.delete_secret(sql, part_id, secret_id))
 
     # ---- the fleet
 

@@ -66,7 +66,7 @@ class RobotService(PartCertificates):
             document = with_sources(sql, with_remotes(merged.document, remotes), part.organization_id, platform, tags)
             return replace(part, reported=reported), version, document, reported != part.reported
 
-        part, version, document, new = await self.read(work)
+        part, version, document, new = await self.read_checked(work)
         await self._called(id, report if new else {})
         decoded = decode_document(json.dumps(document).encode())
         if decoded.document is None:
@@ -104,12 +104,12 @@ class RobotService(PartCertificates):
             for entry in logs
         ]
         new = self.cloud.seen.called(id, now)
-        await self.write(lambda sql: _keep(sql, id, records, now, new=new))
+        await self.write_checked(lambda sql: _keep(sql, id, records, now, new=new))
 
     async def needs_restart(self, id: str) -> RestartCheck:  # noqa: A002 - field of the wire
         """Return whether a restart was requested, once per request."""
 
-        requested = (await self.read(lambda sql: machines.part(sql, id))).restart
+        requested = (await self.read_checked(lambda sql: machines.part(sql, id))).restart
         if requested:
             requested = await self.write(lambda sql: _restarting(sql, id))
         await self._called(id, {})

@@ -41,7 +41,7 @@ class Keys(Service):
                 self.require(sql, Role.OWNER, GRANT_KINDS[grant.kind], grant.subject)
             return keys.create_key(sql, keys.organization_of(sql, self.author.name), name, grants, self.now())
 
-        return m.NewKey(*await self.write(work)) if authorizations else _no_role()
+        return m.NewKey(*await self.change(work)) if authorizations else _no_role()
 
     async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Create a key with the roles of another one."""
@@ -51,7 +51,7 @@ class Keys(Service):
             name = f"{original.name[: MAX_NAME - len(COPY)]}{COPY}"
             return keys.create_key(sql, original.organization_id, name, original.grants, self.now(), original.person_id)
 
-        return m.NewKey(*await self.write(work))
+        return m.NewKey(*await self.change(work))
 
     async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
         """Return the keys of an organization."""
@@ -73,16 +73,16 @@ class Keys(Service):
             keys.rename_key(sql, id, name)
             return m.RenamedKey(id, keys.key(sql, id).name)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def rotate_key(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Replace the secret of a key; the old one becomes invalid immediately."""
-        key = await self.write(lambda sql: keys.rotate_key(sql, id))
+        key = await self.change(lambda sql: keys.rotate_key(sql, id))
         return m.NewKey(id, key)
 
     async def delete_key(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a key, which becomes invalid immediately."""
-        await self.write(lambda sql: keys.delete_key(sql, id))
+        await self.change(lambda sql: keys.delete_key(sql, id))
 
     # ---- roles
 
@@ -93,7 +93,7 @@ class Keys(Service):
             grant = self._grantable(sql, authorization)
             keys.add_grant(sql, authorization.identity_id, grant)
 
-        await self.write(work)
+        await self.change(work)
 
     async def remove_role(self, authorization: m.Authorization) -> None:
         """Remove a role from a key."""
@@ -102,7 +102,7 @@ class Keys(Service):
             grant = self._grantable(sql, authorization)
             keys.remove_grant(sql, authorization.identity_id, grant)
 
-        await self.write(work)
+        await self.change(work)
 
     async def change_role(self, old_authorization: m.Authorization, new_authorization: m.Authorization) -> None:
         """Replace a role of a key with another one."""
@@ -125,7 +125,7 @@ class Keys(Service):
             if (old.kind, old.subject) != (new.kind, new.subject):
                 keys.remove_grant(sql, new_authorization.identity_id, old)
 
-        await self.write(work)
+        await self.change(work)
 
     def _grantable(self, sql: Sql, authorization: m.Authorization) -> Grant:
         """Return the requested grant if the caller may give it to that key."""

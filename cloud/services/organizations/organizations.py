@@ -60,7 +60,7 @@ class Organizations(Service):
             tenants.update_organization(sql, organization_id, name=name, namespace=public_namespace)
             return _organization(tenants.organization(sql, organization_id))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def update_organization_namespace(self, organization_id: str, new_public_namespace: str) -> m.Organization:
         """Set the namespace of an organization; see update_organization."""
@@ -81,7 +81,7 @@ class Organizations(Service):
             tenants.delete_organization(sql, organization_id)
             people.forget(sql)
 
-        await self.write(work)
+        await self.change(work)
 
     # ---- locations
 
@@ -112,7 +112,7 @@ class Organizations(Service):
             location = tenants.create_location(sql, organization_id, name, parent_location_id or "", self.now())
             return self._location(sql, location)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def update_location(
         self,
@@ -132,7 +132,7 @@ class Organizations(Service):
                 tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
             return self._location(sql, location_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_location(self, location_id: str) -> None:
         """Delete an empty location."""
@@ -141,7 +141,7 @@ class Organizations(Service):
             sharing.forget_location(sql, location_id)
             tenants.delete_location(sql, location_id)
 
-        await self.write(work)
+        await self.change(work)
 
     def _location(self, sql: Sql, subject: str) -> m.Location:
         """Return a location as a message. Organizations with shared access see neither each other nor a parent that is
@@ -174,7 +174,7 @@ class Organizations(Service):
 
     async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
         text = metadata_text(data) if not heavy(data) else await self.offload(LARGE, lambda: metadata_text(data))
-        await self.write(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
+        await self.change(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
 
     async def get_organization_metadata(self, organization_id: str) -> Shown:
         """Return the metadata of an organization."""

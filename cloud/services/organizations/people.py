@@ -57,7 +57,7 @@ class People(Service):
             mail = self.cloud.mails and send_email_invite is not False
             return _invite(invites.create(sql, organization_id, email, grants, inviter, self.now(), mail=mail))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def update_organization_invite_authorizations(
         self,
@@ -74,7 +74,7 @@ class People(Service):
             invites.change(sql, invite, self._grants_to_give(sql, add_authorizations), removed)
             return _invite(invites.invite(sql, organization_id, email, self.now()))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def resend_organization_invite(
         self, organization_id: str, email: str, send_email_invite: bool | None = None
@@ -86,15 +86,15 @@ class People(Service):
             invites.renew(sql, invite, self.now(), mail=self.cloud.mails and send_email_invite is not False)
             return _invite(invite)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_organization_invite(self, organization_id: str, email: str) -> None:
         """Withdraw an invitation; its link becomes invalid immediately."""
-        await self.write(lambda sql: invites.withdraw(sql, invites.invite(sql, organization_id, email, self.now())))
+        await self.change(lambda sql: invites.withdraw(sql, invites.invite(sql, organization_id, email, self.now())))
 
     async def delete_organization_member(self, organization_id: str, user_id: str) -> None:
         """Delete all keys of a person in the organization; they become invalid immediately."""
-        await self.write(lambda sql: people.remove(sql, organization_id, user_id))
+        await self.change(lambda sql: people.remove(sql, organization_id, user_id))
 
     # ---- search for people and organizations, limited to the caller's organization
 
@@ -170,7 +170,7 @@ class Invitations(Service):
             invites.renew(sql, invite, self.now(), mail=False)
             return invites.link(sql, invite)
 
-        secret = await self.write(work)
+        secret = await self.change(work)
         return link_of(self.cloud.links.base, secret)
 
 

@@ -13,11 +13,11 @@ class Places(Service):
 
     async def share_location(self, location_id: str, organization_id: str) -> None:
         """Give another organization access to a location: roles of its keys then apply there."""
-        await self.write(lambda sql: sharing.share(sql, location_id, organization_id, self.now()))
+        await self.change(lambda sql: sharing.share(sql, location_id, organization_id, self.now()))
 
     async def unshare_location(self, location_id: str, organization_id: str) -> None:
         """Revoke access to a location immediately."""
-        await self.write(lambda sql: sharing.unshare(sql, location_id, organization_id))
+        await self.change(lambda sql: sharing.unshare(sql, location_id, organization_id))
 
     async def location_auth(self, location_id: str) -> m.LocationAuth:
         """Return the secrets of a location."""
@@ -30,11 +30,11 @@ class Places(Service):
             sharing.create_secret(sql, location_id, self.now())
             return _auth(sql, location_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_location_secret(self, location_id: str, secret_id: str) -> None:
         """Delete a secret, which becomes invalid immediately."""
-        await self.write(lambda sql: sharing.delete_secret(sql, location_id, secret_id))
+        await self.change(lambda sql: sharing.delete_secret(sql, location_id, secret_id))
 
 
 def _auth(sql: Sql, location_id: str) -> m.LocationAuth:

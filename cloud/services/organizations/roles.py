@@ -38,6 +38,6 @@ class RoleService(Service):
 
     async def owns(self, organization: str) -> bool:
         """Return whether the caller is an owner of the whole organization."""
-        return await self.read(
+        return await self.read_checked(
             lambda sql: role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization)) >= Role.OWNER
         )

@@ -14,19 +14,21 @@ class Deprecations(Service):
 
     async def deprecate_registry_item(self, item_id: str, message: str = "") -> None:
         """Deprecate an item: lists leave it out, and the item shows the message."""
-        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now()))
+        await self.change(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now()))
 
     async def undeprecate_registry_item(self, item_id: str) -> None:
         """Undo the deprecation of an item."""
-        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now()))
+        await self.change(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now()))
 
     async def deprecate_registry_item_version(self, item_id: str, version: str, message: str = "") -> None:
         """Deprecate a version, which shows the message; NOT_FOUND if it does not exist."""
-        await self.write(lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now(), version))
+        await self.change(
+            lambda sql: deprecation.deprecate(sql, items.find(sql, item_id), message, self.now(), version)
+        )
 
     async def undeprecate_registry_item_version(self, item_id: str, version: str) -> None:
         """Undo the deprecation of a version; NOT_FOUND if it does not exist."""
-        await self.write(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now(), version))
+        await self.change(lambda sql: deprecation.undeprecate(sql, items.find(sql, item_id), self.now(), version))
 
     async def list_deprecated_versions(self, item_id: str) -> dict[str, Deprecation]:
         """Return the deprecated versions of an item; NOT_FOUND. Published messages report them for modules only."""

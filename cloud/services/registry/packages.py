@@ -48,7 +48,7 @@ class PackageService(Service):
         """Upload a version of a package, creating the package if necessary. An uploaded version cannot be changed."""
         kind = type_of(type)
         check_readable(metadata or {})
-        item = await self.write(lambda sql: self._item(sql, organization_id, name, kind))
+        item = await self.change(lambda sql: self._item(sql, organization_id, name, kind))
         place = registered.checked_place(item, version, platform or "")
         metadata_of_file = {"files": [asdict(file) for file in files], "package": dict(metadata or {})}
         await upload(self, item, place, pieces, {**item.metadata, **metadata_of_file})
@@ -78,7 +78,7 @@ class PackageService(Service):
         def work(sql: Sql) -> None:
             registered.delete_version(sql, _typed(items.find(sql, id), id, type), version, self.now())
 
-        await self.write(work)
+        await self.change(work)
 
     async def get_package(
         self,

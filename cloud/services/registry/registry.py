@@ -35,7 +35,7 @@ class Registry(Service):
     async def create_registry_item(self, organization_id: str, name: str, type: m.PackageType) -> None:  # noqa: A002 - field of the wire
         """Create an item without versions, private to its organization."""
         kind = type_of(type)
-        await self.write(lambda sql: items.create(sql, organization_id, name, kind, self.now()))
+        await self.change(lambda sql: items.create(sql, organization_id, name, kind, self.now()))
 
     async def update_registry_item(
         self,
@@ -75,7 +75,7 @@ class Registry(Service):
                 metadata=changes,
             )
 
-        await self.write(work)
+        await self.change(work)
 
     async def list_registry_items(
         self,
@@ -127,7 +127,7 @@ class Registry(Service):
 
     async def delete_registry_item(self, item_id: str) -> None:
         """Delete an item with all its versions. Machines keep downloaded copies."""
-        await self.write(lambda sql: items.delete(sql, items.find(sql, item_id), self.now()))
+        await self.change(lambda sql: items.delete(sql, items.find(sql, item_id), self.now()))
 
     async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
         """Rename an item; configurations must then use the new name."""
@@ -137,7 +137,7 @@ class Registry(Service):
             items.rename(sql, item, new_name, self.now())
             return self._shown(sql, items.item(sql, item.id))
 
-        return await self.write(work)
+        return await self.change(work)
 
     # ---- modules
 
@@ -148,7 +148,7 @@ class Registry(Service):
             module = items.create(sql, organization_id, name, MODULE, self.now())
             return m.NewModule(module.wire_id, self._page(module))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def update_module(
         self,
@@ -184,7 +184,7 @@ class Registry(Service):
             )
             return self._page(module)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def upload_module_file(
         self,

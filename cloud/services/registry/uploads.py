@@ -27,7 +27,7 @@ async def upload(
     await service.read(lambda sql: files.is_free(sql, item, place))
     blob = await cloud.blobs.put(_checked(pieces, cloud.limits.package, gzip=item.type == MODULE))
     try:
-        return await service.write(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
+        return await service.change(lambda sql: files.add(sql, item, place, blob, service.now(), metadata))
     except MachineError as error:
         if error.kind is not ErrorKind.UNAVAILABLE:  # otherwise the transaction may have been committed
             await discard(cloud.blobs, [blob.key])

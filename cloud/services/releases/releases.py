@@ -37,7 +37,7 @@ class Releases(Service):
     async def create_release_keys(self, organization_id: str) -> list[m.ReleaseKey]:
         """Create keys of the cloud for snapshot and timestamp, which are in use once a root.json lists them."""
         await self._load()
-        keys = await self.write(lambda sql: repository.create_keys(sql, organization_id, self.now()))
+        keys = await self.change(lambda sql: repository.create_keys(sql, organization_id, self.now()))
         return [m.ReleaseKey(role, key.keyid, key.public) for role, key in keys.items()]
 
     async def update_release_metadata(
@@ -51,7 +51,7 @@ class Releases(Service):
             own.publish_of_people(sql, organization_id, self.now(), root=new[0], targets=new[1])
             return _metadata(sql, organization_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def rotate_release_keys(self, organization_id: str) -> list[m.ReleaseMetadata]:
         """Replace the keys that the cloud keeps for an organization; see cloud.domain.releases.own.rotate."""
@@ -61,7 +61,7 @@ class Releases(Service):
             own.rotate(sql, organization_id, self.now())
             return _metadata(sql, organization_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def set_release_channels(
         self, organization_id: str, program: str, version: str, channels: Sequence[str]
@@ -91,7 +91,7 @@ class Releases(Service):
             own.publish(sql, organization_id, self.now(), change)
             return _targets(sql, organization_id, program, version)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def start_release_import(self, organization_id: str) -> m.ReleaseImport:
         """Import the programs of the cloud's own version; the call does not wait for it. See `importing`.
@@ -105,7 +105,7 @@ class Releases(Service):
             imports.request(sql, organization_id, self.now())
             return _import(sql, organization_id)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def get_release_import(self, organization_id: str) -> m.ReleaseImport:
         """Return the newest import of an organization."""
@@ -143,7 +143,7 @@ class Releases(Service):
                     kind=ErrorKind.INVALID,
                     remedy="repeat the upload: the file changed, or the connection broke",
                 )
-            return (await self.write(lambda sql: files.add(sql, organization_id, blob, self.now()))).size
+            return (await self.change(lambda sql: files.add(sql, organization_id, blob, self.now()))).size
         except MachineError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:  # otherwise the transaction may have been committed
                 await discard(blobs, [blob.key])
@@ -198,7 +198,7 @@ class Releases(Service):
             )
             return _rollout(sql, organization_id, entry)
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def set_rollout_state(self, organization_id: str, program: str, version: str, state: str) -> m.RolloutInfo:
         """Pause (`paused`), resume (`active`), stop (`stopped`) or finish (`finished`) a rollout."""
@@ -212,7 +212,7 @@ class Releases(Service):
             rollouts.set_state(sql, organization_id, program, version, RolloutState(state), self.now(), reason)
             return _rollout(sql, organization_id, rollouts.rollout(sql, organization_id, program, version))
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def get_rollout(self, organization_id: str, program: str, version: str) -> m.RolloutStatus:
         """Return a rollout and its machines, at most MAX_LISTED."""

@@ -95,13 +95,13 @@ class TrainingService(Service):
         `type` is `webhook` or `email`, `value` the URL or address. `secret` (`whsec_` and base64) signs webhooks and is
         never returned; a target that exists gets it.
         """
-        await self.write(
+        await self.change(
             lambda sql: targets.add(sql, organization_id, type, value.strip(), secret.strip(), self.cloud.clock())
         )
 
     async def remove_notification(self, organization_id: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
         """Notify a target no more."""
-        await self.write(lambda sql: targets.remove(sql, organization_id, type, value))
+        await self.change(lambda sql: targets.remove(sql, organization_id, type, value))
 
 
 def _notification(used: targets.Used) -> m.TrainingNotification:

@@ -70,7 +70,7 @@ class MLTrainingService(Service):
             return examples(sql, dataset_id, organization_id, model_type, labels)
 
         check_examples(model_type, labels, await self.read(read))
-        return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))
+        return await self.change(lambda sql: jobs.submit(sql, task, self.author, self.now()))
 
     async def submit_custom_training_job(
         self,
@@ -120,7 +120,7 @@ class MLTrainingService(Service):
             )
             return jobs.submit(sql, task, self.author, self.now())
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def get_training_job(self, id: str) -> m.TrainingJobMetadata:  # noqa: A002 - field of the wire
         """Return a job."""
@@ -135,11 +135,11 @@ class MLTrainingService(Service):
 
     async def cancel_training_job(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Cancel a job that has not ended. A running one gets time to end, and is CANCELING meanwhile."""
-        await self.write(lambda sql: jobs.cancel(sql, id, self.now()))
+        await self.change(lambda sql: jobs.cancel(sql, id, self.now()))
 
     async def delete_completed_training_job(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a job that has ended, whether it succeeded or not, with its log. Its model stays in the registry."""
-        await self.write(lambda sql: jobs.delete(sql, id))
+        await self.change(lambda sql: jobs.delete(sql, id))
 
     async def get_training_job_logs(
         self,

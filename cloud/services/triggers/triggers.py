@@ -104,7 +104,7 @@ class TriggerService(Service):
         def work(sql: Sql) -> tuple[Where, bool]:
             return where(sql, part_id), role_at(sql, self.author, place_of(sql, ObjectKind.PART, part_id)) >= Role.OWNER
 
-        return await self.read(work)
+        return await self.read_checked(work)
 
     async def list_triggers(self, part_id: str) -> m.Triggers:
         """Return the triggers of a part."""
@@ -233,11 +233,11 @@ class TriggerService(Service):
                 raise missing("target", value)
             return sent
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def replay_delivery(self, part_id: str, delivery_id: str) -> None:
         """Send a delivery again immediately, with the same body and id. PRECONDITION while it is being sent."""
-        await self.write(lambda sql: deliveries.replay(sql, part_id, delivery_id, self.now()))
+        await self.change(lambda sql: deliveries.replay(sql, part_id, delivery_id, self.now()))
 
     async def start_trigger(self, part_id: str, trigger: str) -> None:
         """Resume sending to targets of a trigger that had reported that they are gone."""
@@ -246,7 +246,7 @@ class TriggerService(Service):
             _trigger(sql, part_id, trigger)
             deliveries.start_again(sql, part_id, [trigger])
 
-        await self.write(work)
+        await self.change(work)
 
     async def _sample(self, part_id: str, trigger: str, reading: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return a reading of the caller with whole numbers as integers, or else the newest one of a trigger's source.

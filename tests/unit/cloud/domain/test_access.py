@@ -302,10 +302,10 @@ async def test_inner_rules_are_checked_first_in_the_first_transaction(world: Wor
     @guarded({name: Rule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
     class _Inside(Service):
         async def look(self, part: str) -> str:
-            return await self.read(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
+            return await self.read_checked(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
 
         async def leave(self, part: str) -> str:
-            return await self.write(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
+            return await self.write_checked(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
 
         async def nothing(self, part: str) -> str:
             return part

@@ -106,7 +106,7 @@ async def test_the_entry_is_in_the_transaction_of_the_change(cloud: MemoryCloud)
             def work(sql: Sql) -> None:
                 sql.run("UPDATE organizations SET name = 'gone'")
 
-            await self.write(work)
+            await self.change(work)
 
     service = guarded({"delete_everything": SELF})(Broken)(cloud.cloud, Author(KEY, cloud.first.id))
     original, audit.note = audit.note, _refuse

@@ -1,0 +1,111 @@
+"""The transactions of a service: where a rule is checked and where a call is recorded, on a small service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloud.domain.permissions import audit
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.audit import AuditQuery
+from cloud.domain.permissions.call_rules import operator, owner
+from cloud.server.memory import MemoryCloud
+from cloud.services.common.base import Service, guarded
+from cloud.store.sql import Sql
+from cloud.values.author import KEY, Author
+from schema.errors import ErrorKind, MachineError
+
+INSIDE = operator(ObjectKind.ORGANIZATION, "organization", inside=True)
+CHANGE = owner(ObjectKind.ORGANIZATION, "organization")
+
+
+@guarded({"early": INSIDE, "early_write": INSIDE, "checked": INSIDE, "checked_twice": INSIDE, "nothing": INSIDE})
+class Inside(Service):
+    async def early(self, organization: str) -> Any:
+        return await self.read(name)
+
+    async def early_write(self, organization: str) -> Any:
+        return await self.write(name)
+
+    async def checked(self, organization: str) -> Any:
+        return await self.read_checked(name), await self.read(name), await self.write(name)
+
+    async def checked_twice(self, organization: str) -> Any:
+        return await self.write_checked(name), await self.read_checked(name)
+
+    async def nothing(self, organization: str) -> None:
+        pass
+
+
+@guarded({"set_by_write": CHANGE, "set_twice": CHANGE, "set_nothing": CHANGE, "set_and_fail": CHANGE})
+class Changes(Service):
+    async def set_by_write(self, organization: str) -> None:
+        await self.write(name)
+
+    async def set_twice(self, organization: str) -> None:
+        for _ in range(2):
+            await self.change(name)
+        await self.write(name)  # the call is recorded
+
+    async def set_nothing(self, organization: str) -> None:
+        pass
+
+    async def set_and_fail(self, organization: str) -> None:
+        def fail(sql: Sql) -> None:
+            raise MachineError("a reason")
+
+        await self.change(fail)
+
+
+def name(sql: Sql) -> str:
+    row = sql.row("SELECT name FROM organizations")
+    assert row is not None
+    return str(row["name"])
+
+
+async def recorded(cloud: MemoryCloud) -> list[str]:
+    """Return the calls that the audit log has of this organization."""
+    query = AuditQuery()
+    entries = await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, query))
+    return [entry.action for entry in entries]
+
+
+def us(cloud: MemoryCloud) -> Author:
+    return Author(KEY, cloud.first.id)
+
+
+async def test_a_rule_inside_is_checked_by_the_first_transaction(cloud: MemoryCloud) -> None:
+    service, stranger = Inside(cloud.cloud, us(cloud)), Inside(cloud.cloud, Author(KEY, "nobody"))
+    assert len(set(await service.checked(cloud.first.organization))) == 1
+    with pytest.raises(MachineError) as caught:
+        await stranger.checked(cloud.first.organization)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("early", "not checked yet"),
+        ("early_write", "not checked yet"),
+        ("checked_twice", "checked before"),
+        ("nothing", "returned without a transaction"),
+    ],
+)
+async def test_a_wrong_order_is_an_error(cloud: MemoryCloud, method: str, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        await getattr(Inside(cloud.cloud, us(cloud)), method)(cloud.first.organization)
+
+
+async def test_a_change_is_recorded_once_with_its_first_transaction(cloud: MemoryCloud) -> None:
+    await Changes(cloud.cloud, us(cloud)).set_twice(cloud.first.organization)
+    await Changes(cloud.cloud, us(cloud)).set_nothing(cloud.first.organization)
+    assert await recorded(cloud) == ["set_nothing", "set_twice"]
+
+
+async def test_a_change_that_fails_or_would_not_be_recorded(cloud: MemoryCloud) -> None:
+    with pytest.raises(RuntimeError, match="call `change` instead"):
+        await Changes(cloud.cloud, us(cloud)).set_by_write(cloud.first.organization)
+    with pytest.raises(MachineError, match="a reason"):
+        await Changes(cloud.cloud, us(cloud)).set_and_fail(cloud.first.organization)
+    assert await recorded(cloud) == []
