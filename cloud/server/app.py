@@ -32,6 +32,7 @@ from cloud.server import trigger_nodes as triggering
 from cloud.server.failures import log_failures
 from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
+from cloud.services.fleet import runner
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import importing, renewal
 from cloud.services.releases.sources import Sources
@@ -109,6 +110,7 @@ class App:
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
+            Node("fleet jobs", self._fleet_jobs, requires={"cloud"}, restart=FOREVER),
             Node("release imports", self._imports, requires={"cloud"}, restart=FOREVER),
             *segment_nodes.nodes(self.options.seal_after, self.events, FOREVER),
             *training_nodes.nodes(self.options, FOREVER),
@@ -239,6 +241,9 @@ class App:
 
     async def _releases(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         await renewal.run(deps["cloud"], task_status=task_status)
+
+    async def _fleet_jobs(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        await runner.run(deps["cloud"], task_status=task_status)
 
     async def _imports(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         sources = Sources.of(self.options.releases or self.options.data / "releases")

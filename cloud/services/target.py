@@ -22,6 +22,7 @@ from cloud.services.configurations.history import HistoryService
 from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
+from cloud.services.fleet.fleet_service import FleetCalls
 from cloud.services.machines.health import HealthService
 from cloud.services.machines.robot import RobotService
 from cloud.services.machines.signalling import SignallingService
@@ -56,6 +57,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.ReleaseService": ReleaseService,
     "machine.cloud.v1.AgentService": AgentService,
     "machine.cloud.v1.HealthService": HealthService,
+    "machine.cloud.v1.FleetService": FleetCalls,
     "machine.cloud.v1.TrainingService": TrainingService,
     "proto.rpc.webrtc.v1.SignalingService": SignallingService,
 }

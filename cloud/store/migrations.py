@@ -21,6 +21,7 @@ from cloud.store.tables import (
     trash,
     triggers,
 )
+from cloud.store.tables.fleet import jobs, lists
 from schema import ErrorKind, MachineError
 
 STEPS: Final = (
@@ -56,6 +57,8 @@ STEPS: Final = (
     releases.OWN_KEYS,
     releases.IMPORTS,
     requests.CODES,
+    lists.TABLES,
+    jobs.TABLES,
 )
 
 

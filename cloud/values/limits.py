@@ -135,12 +135,28 @@ NAME: Final = Limit(
     "choose a shorter one",
 )
 
+TAG: Final = Limit("tag", 100, "characters", "in one tag of a machine", "choose a shorter one")
+
 # ---- how many
 
 LOCATIONS: Final = _count_limit(
     "locations", 10_000, "locations", "in one organization", "delete locations that are not used"
 )
+FLEET_JOB_MACHINES: Final = Limit(
+    "fleet_job_machines", 10_000, "machines", "in one bulk job", "select fewer, for example one location at a time"
+)
+FLEET_JOBS: Final = _count_limit(
+    "fleet_jobs", 100, "bulk jobs", "of one organization that are kept; the oldest ended ones are deleted", "wait"
+)
+FLEET_QUEUE: Final = _count_limit(
+    "fleet_queue", 10, "running bulk jobs", "of one organization", "wait until one has ended, or stop one"
+)
+FLEET_VIEWS: Final = _count_limit(
+    "fleet_views", 200, "saved views", "of the machines of one organization", "delete views that are not used"
+)
+FLEET_QUERY: Final = Limit("fleet_query", 2000, "characters", "in the query of one saved view", "use fewer conditions")
 MACHINES: Final = _count_limit("machines", 50_000, "machines", "in one location", "use another location")
+MACHINE_TAGS: Final = _count_limit("machine_tags", 50, "tags", "of one machine", "remove tags that are not used")
 PARTS: Final = _count_limit("parts", 100, "parts", "of one machine", "create another machine")
 PART_SECRETS: Final = _count_limit(
     "part_secrets", 10, "secrets", "of one part", "delete the ones that no machine uses any more"
@@ -249,8 +265,15 @@ LIMITS: Final = (
     ANNOTATIONS,
     CALL,
     NAME,
+    TAG,
     LOCATIONS,
     MACHINES,
+    MACHINE_TAGS,
+    FLEET_JOB_MACHINES,
+    FLEET_JOBS,
+    FLEET_QUEUE,
+    FLEET_VIEWS,
+    FLEET_QUERY,
     PARTS,
     PART_SECRETS,
     KEYS,

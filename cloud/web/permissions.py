@@ -45,6 +45,7 @@ _JOB: Final = owner(ObjectKind.JOB, "id")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
 _IN_ORGANIZATION: Final = operator(ObjectKind.ORGANIZATION, "organization")
 _OF_ORGANIZATION: Final = owner(ObjectKind.ORGANIZATION, "organization")
+_OWN_JOBS: Final = signed_in("jobs that the caller started, and those of an organization that it owns")
 _PART_OR_MACHINE: Final = operator(ObjectKind.PART, "id", ObjectKind.ROBOT)
 
 ROUTES: Final[Mapping[str, Rule]] = {
@@ -72,6 +73,15 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /": ROLE_ANYWHERE,
     "WS /live/machines": ROLE_ANYWHERE,
     "POST /machines": _OF_FORM,
+    "GET /fleet": _OWN_JOBS,
+    "POST /fleet/new": ROLE_ANYWHERE,
+    "POST /fleet/preview": signed_in("machines that the caller owns in its own organization"),
+    "POST /fleet/start": signed_in("machines that the caller owns in its own organization"),
+    "GET /fleet/{id}": _OWN_JOBS,
+    "POST /fleet/{id}/{action}": _OWN_JOBS,
+    "WS /live/fleet/{id}": _OWN_JOBS,
+    "POST /fleet/views": signed_in("the caller's own views; shared ones: owners of the organization"),
+    "POST /fleet/views/{id}/delete": signed_in("the caller's own views; shared ones: owners of the organization"),
     "GET /locations": ROLE_ANYWHERE,
     "POST /locations/{id}/{action}": _OF_FORM,
     "GET /keys": signed_in("keys of the places that the caller owns"),
@@ -134,6 +144,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /machines/{id}": _PART_OR_MACHINE,
     "WS /live/machines/{id}": _PART_OR_MACHINE,
     "POST /machines/{id}/rename": owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
+    "POST /machines/{id}/tags": owner(ObjectKind.ROBOT, "id"),
     "POST /machines/{id}/restart": _BY_ID,
     "POST /machines/{id}/agent/update": _BY_ID,
     "POST /machines/{id}/agent/check": _BY_ID,

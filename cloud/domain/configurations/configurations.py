@@ -15,6 +15,7 @@ from cloud.domain.configurations import fragments
 from cloud.domain.configurations.fragment_uses import note_uses
 from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
 from cloud.domain.machines.machines import PartRecord, part
+from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.author import Author
 from cloud.values.times import stored
@@ -37,6 +38,14 @@ def current_text(sql: Sql, record: PartRecord) -> str:
     assert row is not None
     text: str = row["document"]
     return text
+
+
+def text_of(sql: Sql, subject: str, revision: int) -> str:
+    """Return the text of a revision of a part's configuration; NOT_FOUND."""
+    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", subject, revision)
+    if row is None:
+        raise missing("revision", str(revision))
+    return str(row["document"])
 
 
 def resolved(sql: Sql, subject: str) -> Mapping[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 from cloud.store.sql import Sql
 
+BATCH: Final = 500  # parts in one query
 Kind = Literal["part", "fragment"]
 
 
@@ -46,6 +47,21 @@ def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:
         part,
     )
     return [(row["id"], row["name"]) for row in rows]
+
+
+def names_of_parts(sql: Sql, parts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the fragments that each part uses directly; parts without fragments are left out."""
+    names: dict[str, list[str]] = {}
+    for start in range(0, len(parts), BATCH):
+        batch = parts[start : start + BATCH]
+        rows = sql.rows(
+            "SELECT subject, fragments.name AS name FROM fragment_uses JOIN fragments ON fragments.id = fragment_id "
+            f"WHERE kind = 'part' AND subject IN ({', '.join('?' * len(batch))}) ORDER BY subject, fragments.name",
+            *batch,
+        )
+        for row in rows:
+            names.setdefault(row["subject"], []).append(row["name"])
+    return names
 
 
 def notify_parts(sql: Sql, subject: str) -> None:

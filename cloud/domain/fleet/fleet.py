@@ -25,6 +25,7 @@ class FleetLocation:
     organization_id: str
     organization: str
     path: str
+    parent_id: str  # "" if the caller's organization has no access to it
     role: Role  # role at the location itself; NONE if the caller has none, or only inside it
 
 
@@ -67,7 +68,9 @@ def locations(sql: Sql, author: Author) -> dict[str, FleetLocation]:
         chain = _chain(row["id"], parents)
         role = key_holder.role(_place(key_holder.organization, row["organization_id"], chain))
         path = " / ".join(names[location] for location in reversed(chain))
-        accessible.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
+        accessible.append(
+            FleetLocation(row["id"], row["organization_id"], row["organization"], path, parents[row["id"]], role)
+        )
     return {
         location.id: location
         for location in sorted(accessible, key=lambda location: (location.path.lower(), location.id))
@@ -76,11 +79,52 @@ def locations(sql: Sql, author: Author) -> dict[str, FleetLocation]:
 
 def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[FleetMachine]:
     """Return the machines that the caller may see, ordered by name; with `parts`, only machines of these parts."""
+    return _fleet(sql, author, "id", parts)
+
+
+def chosen(sql: Sql, author: Author, machines: Sequence[str]) -> list[FleetMachine]:
+    """Return those of these machines that the caller may see, in the same order."""
+    by_id = {machine.id: machine for machine in _fleet(sql, author, "machine_id", machines)}
+    return [by_id[machine] for machine in machines if machine in by_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A machine, the role of a caller there, and whether it belongs to the caller's organization."""
+
+    id: str
+    name: str
+    location_id: str
+    role: Role
+    home: bool
+
+
+def reached(sql: Sql, author: Author, machines: Sequence[str]) -> list[Reached]:
+    """Return those of these machines at which the caller has a role, in the same order."""
+    places, roles = locations(sql, author), holder(sql, author)
+    parents = {place.id: place.parent_id for place in places.values()}
+    by_id: dict[str, Reached] = {}
+    for start in range(0, len(machines), BATCH):
+        batch = machines[start : start + BATCH]
+        marks = ", ".join("?" * len(batch))
+        for row in sql.rows(f"SELECT id, name, location_id FROM machines WHERE id IN ({marks})", *batch):
+            home = places.get(row["location_id"])
+            if home is None:
+                continue
+            chain = _chain(home.id, parents)
+            role = roles.role(_place(roles.organization, home.organization_id, chain, ("robot", row["id"])))
+            if role is not Role.NONE:
+                own = home.organization_id == roles.organization
+                by_id[row["id"]] = Reached(row["id"], row["name"], home.id, role, own)
+    return [by_id[machine] for machine in machines if machine in by_id]
+
+
+def _fleet(sql: Sql, author: Author, column: str, ids: Sequence[str] | None) -> list[FleetMachine]:
     places = locations(sql, author)
     if not places:
         return []
     roles = holder(sql, author)
-    rows_by_machine = _machines(sql, roles.organization, parts)
+    rows_by_machine = _machines(sql, roles.organization, column, ids)
     parents = _parents(_locations(sql, roles))
     fleet_machines = []
     for subject, rows in rows_by_machine.items():
@@ -112,8 +156,8 @@ def _parents(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {row["id"]: row["parent_id"] if row["parent_id"] in ids else "" for row in rows}
 
 
-def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the rows of parts, grouped by machine."""
+def _machines(sql: Sql, owner: str, column: str, ids: Sequence[str] | None) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of parts, grouped by machine; with `ids`, of machines with such a part by `column`."""
     columns = f"""
         SELECT machines.id AS machine_id, machines.name AS machine, machines.location_id AS location_id,
             parts.id AS id, parts.name AS name, main, seen, online, gone, revision, saved, reported
@@ -123,14 +167,14 @@ def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, li
     """
     order = "ORDER BY lower(machines.name), machines.id, main DESC, parts.name"
     rows = []
-    if parts is None:
+    if ids is None:
         rows = sql.rows(f"{columns} {order}", owner, owner)
     else:
-        for start in range(0, len(parts), BATCH):
-            batch = parts[start : start + BATCH]
+        for start in range(0, len(ids), BATCH):
+            batch = ids[start : start + BATCH]
             marks = ", ".join("?" * len(batch))
-            chosen = f"AND machines.id IN (SELECT machine_id FROM parts WHERE id IN ({marks}))"
-            rows += sql.rows(f"{columns} {chosen} {order}", owner, owner, *batch)
+            some = f"AND machines.id IN (SELECT machine_id FROM parts WHERE {column} IN ({marks}))"
+            rows += sql.rows(f"{columns} {some} {order}", owner, owner, *batch)
     by_machine: dict[str, list[Mapping[str, Any]]] = {}
     seen_parts: set[str] = set()
     for row in rows:

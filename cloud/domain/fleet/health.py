@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.machines.online import Presence, presence
+from cloud.domain.machines.reported import problem_count, rejected
 
 WORDS: Final = {
     Presence.NEVER: ("awaiting", "awaiting setup"),
@@ -21,19 +21,6 @@ DEGRADED: Final = ("degraded", "degraded")
 
 STATES: Final = (*WORDS.values(), DEGRADED)
 """Short name and text of every state of a machine."""
-
-
-def problem_count(reported: Mapping[str, Any]) -> int:
-    """Return the number of problems in the last report of a part: configuration mistakes, and resources that do not
-    work. The machine counts them in `engine.views.health`."""
-    numbers = (reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
-    return sum(int(count) for count in numbers if isinstance(count, int | float))
-
-
-def rejected(reported: Mapping[str, Any]) -> str:
-    """Return why a part rejects its newest configuration; empty if it does not."""
-    reason = reported.get("rejected", "")
-    return reason if isinstance(reason, str) else ""
 
 
 def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:

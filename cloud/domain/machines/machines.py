@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from cloud.domain.machines import listed
 from cloud.domain.machines.online import SILENCE
+from cloud.domain.organizations import tags
 from cloud.domain.organizations.tenants import above, delete_grants, location, missing, roles_change
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import MACHINES, PART_SECRETS, PARTS
@@ -98,6 +100,11 @@ def machine(sql: Sql, subject: str) -> MachineRecord:
     return _machine(row)
 
 
+def exists(sql: Sql, subject: str) -> bool:
+    """Return whether there is a machine with this id."""
+    return sql.row("SELECT id FROM machines WHERE id = ?", subject) is not None
+
+
 def machines(sql: Sql, place: str) -> list[MachineRecord]:
     """Return all machines of a location, ordered by name."""
     return [_machine(row) for row in sql.rows(f"{_MACHINE} WHERE location_id = ? ORDER BY name", place)]
@@ -133,6 +140,7 @@ def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
         )
     except Conflict:
         raise _name_taken("machine", name or record.name) from None
+    listed.refresh(sql, subject)
     for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
         sql.notify("part", row["id"])
 
@@ -144,6 +152,8 @@ def delete_machine(sql: Sql, subject: str) -> None:
         _delete_part(sql, row["id"])
     delete_grants(sql, "robot", subject)
     sql.run("DELETE FROM favorites WHERE machine_id = ?", subject)
+    listed.forget(sql, subject)
+    tags.forget(sql, subject)
     sql.run("DELETE FROM machines WHERE id = ?", subject)
 
 
@@ -174,6 +184,7 @@ def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     configuration: dict[str, Value] = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
     inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
     create_secret(sql, subject, now)
+    listed.refresh(sql, owner)
     _notify_parts(sql, owner)
     return subject
 
@@ -226,6 +237,7 @@ def mark_main(sql: Sql, subject: str) -> None:
     sql.run(
         "UPDATE parts SET main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?", subject, record.machine_id
     )
+    listed.refresh(sql, record.machine_id)
     _notify_parts(sql, record.machine_id)
     for each in parts(sql, record.machine_id):
         sql.notify("secret", each.id)  # what the parts may call has changed
@@ -247,6 +259,7 @@ def mark_restart(sql: Sql, subject: str, *, requested: bool) -> None:
 def note_gone(sql: Sql, subject: str, *, gone: bool) -> None:
     """Record that a part has stopped orderly, or is there again. Calls that are still on their way do not count."""
     if sql.run("UPDATE parts SET gone = ? WHERE id = ? AND gone <> ?", int(gone), subject, int(gone)):
+        listed.refresh_part(sql, subject)
         sql.notify("presence", subject)
 
 
@@ -255,7 +268,14 @@ def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any]
     sql.run("UPDATE parts SET seen = ? WHERE id = ?", stored(now), subject)
     if reported is not None:
         sql.run("UPDATE parts SET reported = ? WHERE id = ?", json.dumps(reported), subject)
+    if reported is not None or not _is_online(sql, subject):
+        listed.refresh_part(sql, subject, called=True)
     sql.notify("seen", subject)
+
+
+def _is_online(sql: Sql, subject: str) -> bool:
+    row = sql.row("SELECT online FROM trigger_presence WHERE part_id = ?", subject)
+    return row is not None and bool(row["online"])
 
 
 def note_all_seen(sql: Sql, calls: Iterable[tuple[str, datetime]]) -> None:
@@ -283,6 +303,8 @@ def delete_part(sql: Sql, subject: str) -> None:
             remedy="make another part the main one, or delete the machine",
         )
     _delete_part(sql, subject)
+    listed.refresh(sql, record.machine_id)
+    tags.index(sql, record.machine_id)
     _notify_parts(sql, record.machine_id)
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.documents.unmasked import check_unmasked
+from cloud.domain.organizations import tags
 from cloud.domain.organizations.release_seeds import replace_seeds
 from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import LOCATIONS
@@ -132,6 +133,11 @@ def delete_organization(sql: Sql, subject: str) -> None:
     sql.run("DELETE FROM authorities WHERE scope = ?", subject)
     sql.run("DELETE FROM training_notifications WHERE organization_id = ?", subject)
     sql.run("DELETE FROM saved_queries WHERE organization_id = ?", subject)
+    sql.run("DELETE FROM fleet_views WHERE organization_id = ?", subject)
+    sql.run(
+        "DELETE FROM fleet_job_machines WHERE job_id IN (SELECT id FROM fleet_jobs WHERE organization_id = ?)", subject
+    )
+    sql.run("DELETE FROM fleet_jobs WHERE organization_id = ?", subject)
     for table in _RELEASES:
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)
@@ -286,3 +292,9 @@ def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any], tex
     check_unmasked(data, metadata(sql, kind, subject))
     if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", text, subject):
         raise missing(kind, subject)
+    if kind == "robot":
+        tags.index(sql, subject)
+    elif kind == "part":
+        row = sql.row("SELECT machine_id FROM parts WHERE id = ?", subject)
+        assert row is not None
+        tags.index(sql, row["machine_id"])

@@ -303,7 +303,7 @@ EDITOR: Final[Mapping[str, Rule]] = {
 FLEET: Final[Mapping[str, Rule]] = {
     "machines": ROLE_ANYWHERE,
     "locations": ROLE_ANYWHERE,
-    "overview": ROLE_ANYWHERE,
+    "page": ROLE_ANYWHERE,
     "figures": ROLE_ANYWHERE,
     "machine": signed_in("a machine or part at which the caller has a role; checked by the method"),
     "main_part": operator(ObjectKind.ROBOT, "machine", inside=True),
@@ -400,6 +400,26 @@ AGENTS: Final[Mapping[str, Rule]] = {
 
 HEALTH: Final[Mapping[str, Rule]] = {"list_health": ROLE_ANYWHERE}
 
+_OWN_MACHINES: Final = signed_in("machines that the caller owns in its own organization; each is checked again")
+_OWN_JOBS: Final = signed_in("jobs that the caller started, and those of an organization that it owns")
+
+FLEET_CALLS: Final[Mapping[str, Rule]] = {
+    "list_fleet_machines": ROLE_ANYWHERE,
+    "list_machine_tags": operator(ObjectKind.ROBOT, "machine_id"),
+    "add_machine_tags": owner(ObjectKind.ROBOT, "machine_id"),
+    "remove_machine_tags": owner(ObjectKind.ROBOT, "machine_id"),
+    "preview_fleet_job": _OWN_MACHINES,
+    "start_fleet_job": _OWN_MACHINES,
+    "list_fleet_jobs": _OWN_JOBS,
+    "get_fleet_job": _OWN_JOBS,
+    "wait_for_fleet_job": _OWN_JOBS,
+    "stop_fleet_job": _OWN_JOBS,
+    "revert_fleet_job": _OWN_JOBS | "the machines: as for StartFleetJob",
+    "list_fleet_views": signed_in("the caller's own views, and those shared in its organization"),
+    "set_fleet_view": signed_in("the caller's own views; shared ones: owners of the organization"),
+    "delete_fleet_view": signed_in("the caller's own views; shared ones: owners of the organization"),
+}
+
 TRAINING_JOBS: Final[Mapping[str, Rule]] = {
     "wait_for_events": owner(ObjectKind.JOB, "id"),
     "list_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -469,6 +489,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.ReleaseService": RELEASES,
     "machine.cloud.v1.AgentService": AGENTS,
     "machine.cloud.v1.HealthService": HEALTH,
+    "machine.cloud.v1.FleetService": FLEET_CALLS,
     "machine.cloud.v1.TrainingService": TRAINING_JOBS,
     "proto.rpc.webrtc.v1.SignalingService": SIGNALLING,
 }

@@ -10,25 +10,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from cloud.domain.machines.reported import PROBLEMS, ROLLED_BACK, UPDATING, VERSION_PROBLEMS, WAITING
 from cloud.values.limits import AGENT_REPORT
 from schema import ErrorKind, MachineError, version_form
 from uplink.releases import STABLE
 
 FORMAT: Final = 1
 """The format that is read; see agent.control.report.FORMAT."""
-
-REPORTED: Final = "updates"
-"""Key of the summary in what a part reports about itself."""
-
-VERSION_PROBLEMS: Final = "version_problems"
-"""Key of the problems of `version_control`, which agents do not read, next to what a part reports about itself."""
-
-UPDATING: Final = "updating"
-ROLLED_BACK: Final = "rolled_back"
-PROBLEMS: Final = "problems"
-WAITING: Final = "waiting"
-STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
-"""States of agents by which lists of machines are filtered."""
 
 Word = Annotated[str, Meta(max_length=300)]
 Text = Annotated[str, Meta(max_length=2000)]
@@ -213,19 +201,6 @@ def summary(report: Report) -> dict[str, Any]:
         "server": {"version": report.server.version, "target": report.server.target},
         "states": [name for name, holds in states.items() if holds],
     }
-
-
-def reported(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the summary in what a part reports about itself; empty without one."""
-    short = part.get(REPORTED)
-    return short if isinstance(short, Mapping) else {}
-
-
-def states(part: Mapping[str, Any]) -> list[str]:
-    """Return the states of the agent, of STATES, from what a part reports about itself."""
-    listed = reported(part).get("states")
-    shown = [state for state in STATES if isinstance(listed, list) and state in listed]
-    return [*shown, PROBLEMS] if version_problems(part) and PROBLEMS not in shown else shown
 
 
 def version_problems(part: Mapping[str, Any]) -> tuple[ReportedProblem, ...]:

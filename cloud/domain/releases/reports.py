@@ -11,8 +11,9 @@ import msgspec
 
 from cloud.domain.machines.machines import note_gone, note_seen
 from cloud.domain.machines.machines import part as part_of
+from cloud.domain.machines.reported import UPDATES
 from cloud.domain.releases import agent_report, rollouts
-from cloud.domain.releases.agent_report import REPORTED, Program, Report, moment
+from cloud.domain.releases.agent_report import Program, Report, moment
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
 from uplink.releases import AGENT, SERVER
@@ -60,9 +61,7 @@ def store(sql: Sql, subject: str, report: Report, now: datetime) -> None:
     )
     short = agent_report.summary(report)
     note_gone(sql, subject, gone=False)
-    note_seen(
-        sql, subject, now, {**record.reported, REPORTED: short} if record.reported.get(REPORTED) != short else None
-    )
+    note_seen(sql, subject, now, {**record.reported, UPDATES: short} if record.reported.get(UPDATES) != short else None)
     for program, its_report in ((AGENT, report.agent), (SERVER, report.server)):
         _store_program(sql, subject, program, its_report)
         if not its_report.history:

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.domain.machines.machines import PartRecord
+from cloud.domain.organizations.tags import tags_in
 from cloud.domain.organizations.tenants import above, location, missing
 from cloud.domain.releases import decision, repository
 from cloud.domain.releases.decision import Rollout, RolloutFacts, RolloutState
 from cloud.store.sql import Sql, inserted
-from cloud.values.limits import ROLLOUTS
+from cloud.values.limits import ROLLOUTS, TAG
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -21,8 +22,6 @@ from uplink.releases import DEV, STABLE
 
 MAX_SELECTED: Final = 100
 """Tags, and locations, of one rollout."""
-MAX_TAG: Final = 100
-"""Characters of a tag."""
 ROLLED_BACK: Final = "rolled_back"
 _FAILED: Final = (ROLLED_BACK, "rejected")
 
@@ -217,8 +216,7 @@ def _own_tags(sql: Sql, part: PartRecord) -> frozenset[str]:
     )
     tags: set[str] = set()
     for row in rows:
-        own = json.loads(row["metadata"]).get("tags")
-        tags |= {tag for tag in own if isinstance(tag, str)} if isinstance(own, list) else set()
+        tags |= tags_in(json.loads(row["metadata"]))
     return frozenset(tags)
 
 
@@ -282,9 +280,9 @@ def _widen(
 
 
 def _checked_tags(tags: Collection[str]) -> list[str]:
-    if len(tags) > MAX_SELECTED or any(not tag or len(tag) > MAX_TAG for tag in tags):
+    if len(tags) > MAX_SELECTED or any(not tag or len(tag) > TAG.value for tag in tags):
         raise MachineError(
-            f"a rollout has at most {MAX_SELECTED} tags of 1 to {MAX_TAG} characters", kind=ErrorKind.INVALID
+            f"a rollout has at most {MAX_SELECTED} tags of 1 to {TAG.value} characters", kind=ErrorKind.INVALID
         )
     return sorted(set(tags))
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from cloud.domain.machines import listed
 from cloud.domain.machines.online import SILENCE
 from cloud.domain.triggering.configured import PRESENCE, listens
 from cloud.domain.triggering.queue import enqueue
@@ -77,6 +78,7 @@ def came_online(sql: Sql, parts: Iterable[str], now: datetime) -> None:
             stored(now),
         )
         if changed:
+            listed.refresh_part(sql, part)
             sql.notify(CHANGED, part)
             _enqueue(sql, part, now, online=True)
 
@@ -93,6 +95,7 @@ def went_offline(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
         elif sql.run(
             "UPDATE trigger_presence SET online = 0, changed = ? WHERE part_id = ? AND online = 1", stored(now), part
         ):
+            listed.refresh_part(sql, part)
             sql.notify(CHANGED, part)
             _enqueue(sql, part, now, online=False)
     return alive

@@ -12,8 +12,9 @@ from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
+from cloud.domain.machines.reported import VERSION_PROBLEMS
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases.agent_report import VERSION_PROBLEMS, ReportedProblem
+from cloud.domain.releases.agent_report import ReportedProblem
 from cloud.services.agents.offers import AgentOffers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cloud.domain.fleet import fleet
 from cloud.domain.fleet.fleet import FleetPart
-from cloud.domain.machines import machines
+from cloud.domain.machines import machines, reported
 from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
@@ -44,10 +44,10 @@ class AgentReports(Service):
                 m.AgentRequest(entry.id, entry.kind, entry.program, entry.requested, entry.expires)
                 for entry in requests.pending(sql, part_id, self.now())
             ]
-            reported = machines.part(sql, part_id).reported
+            latest = machines.part(sql, part_id).reported
             problems = [
                 m.AgentProblem(problem.path, problem.message, problem.remedy)
-                for problem in agent_report.version_problems(reported)
+                for problem in agent_report.version_problems(latest)
             ]
             if newest is None:
                 return m.GetAgentStateResponse("", None, outcomes, waiting, problems)
@@ -59,11 +59,11 @@ class AgentReports(Service):
         """Return what the agents of all parts at which the caller has a role have reported last, in short."""
         seen = await self.read(lambda sql: fleet.fleet(sql, self.author))
         parts = [part for machine in seen for part in machine.parts]
-        return [_summary(part) for part in parts if agent_report.reported(part.reported)]
+        return [_summary(part) for part in parts if reported.updates(part.reported)]
 
 
 def _summary(part: FleetPart) -> m.AgentSummary:
-    short = agent_report.reported(part.reported)
+    short = reported.updates(part.reported)
     agent, server = short["agent"], short["server"]
     texts = (agent["version"], agent["target"], server["version"], server["target"])
-    return m.AgentSummary(part.id, *texts, agent_report.states(part.reported))
+    return m.AgentSummary(part.id, *texts, reported.states(part.reported))

@@ -12,10 +12,10 @@ from cloud.domain.configurations.fragment_uses import parts_using
 from cloud.domain.configurations.fragments import FragmentRecord
 from cloud.domain.configurations.revisions import Revision
 from cloud.domain.fleet import watching
-from cloud.domain.fleet.health import problem_count
 from cloud.domain.machines import machines
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.machines.online import Presence, presence
+from cloud.domain.machines.reported import problem_count
 from cloud.domain.organizations import keys, tenants
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules

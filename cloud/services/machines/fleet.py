@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from cloud.domain.configurations.fragment_uses import names_of_parts
 from cloud.domain.data.segments import listed as segments
 from cloud.domain.data.segments.listed import SegmentTotals
 from cloud.domain.fleet import arrangements, fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
+from cloud.domain.fleet.listing import FleetCounts, FleetFilter, Listing
+from cloud.domain.fleet.positions import Position
 from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines import log_counts, logs, machines
 from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.machines.machines import PartRecord
+from cloud.domain.organizations import tags
 from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
@@ -39,6 +43,27 @@ class SeenMachine:
     requests: list[AgentRequest]
 
 
+@dataclass(frozen=True, slots=True)
+class FleetPage:
+    """A page of a list of machines. `before` and `after` are the positions of its ends if there are further machines.
+
+    `tags` are by machine, `fragments` names by part. `places`, `agents`, `servers` and `all_tags` are to choose from.
+    """
+
+    machines: list[FleetMachine]
+    tags: Mapping[str, Sequence[str]]
+    fragments: Mapping[str, Sequence[str]]
+    counts: FleetCounts
+    matching: int
+    before: Position | None
+    after: Position | None
+    places: list[FleetLocation]
+    used_places: frozenset[str]
+    agents: list[str]
+    servers: list[str]
+    all_tags: list[str]
+
+
 @guarded(call_rules.FLEET)
 class FleetService(Service):
     """A request of a machine page."""
@@ -51,11 +76,50 @@ class FleetService(Service):
         """Return the locations that the caller has access to, sorted by path."""
         return await self.read(lambda sql: list(fleet.locations(sql, self.author).values()))
 
-    async def overview(self) -> tuple[list[FleetMachine], list[FleetLocation]]:
-        """Return the machines and locations that the caller may see, in one transaction."""
-        return await self.read(
-            lambda sql: (fleet.fleet(sql, self.author), list(fleet.locations(sql, self.author).values()))
-        )
+    async def page(
+        self,
+        conditions: FleetFilter,
+        sort: str,
+        limit: int,
+        *,
+        after: Position | None = None,
+        before: Position | None = None,
+        choices: bool = True,
+    ) -> FleetPage:
+        """Return a page of the machines that the caller may see, after a position or before one, in one transaction.
+
+        Without `choices`, what a filter can be chosen from is left empty.
+        """
+
+        def work(sql: Sql) -> FleetPage:
+            listing = Listing(sql, self.author)
+            backwards = before is not None
+            position = before or after
+            rows = listing.page(conditions, sort, position, limit + 1, backwards=backwards)
+            if position is not None and not rows:  # the end has moved: show the first page
+                backwards, position = False, None
+                rows = listing.page(conditions, sort, None, limit + 1)
+            more = len(rows) > limit
+            rows = rows[1:] if more and backwards else rows[:limit]
+            shown = fleet.chosen(sql, self.author, [row.machine for row in rows])
+            counts = listing.counts()
+            parts = [part.id for machine in shown for part in machine.parts]
+            return FleetPage(
+                shown,
+                tags.tags_of(sql, [machine.id for machine in shown]),
+                names_of_parts(sql, parts),
+                counts,
+                listing.count(conditions) if conditions != FleetFilter() else counts.total,
+                rows[0] if rows and (more if backwards else position is not None) else None,
+                rows[-1] if rows and (more or backwards) else None,
+                list(listing.places.values()),
+                listing.used_places() if choices else frozenset(),
+                listing.choices("agent") if choices else [],
+                listing.choices("server") if choices else [],
+                listing.tags() if choices else [],
+            )
+
+        return await self.read(work)
 
     async def figures(self) -> tuple[list[FleetMachine], SegmentTotals | None]:
         """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from cloud.domain.fleet import fleet, health
+from cloud.domain.machines import reported
 from cloud.domain.permissions import call_rules
 from cloud.services.common.base import Service, guarded
 
@@ -32,8 +33,8 @@ class HealthService(Service):
             PartHealth(
                 part.id,
                 health.state_of(part, now)[0],
-                health.problem_count(part.reported),
-                health.rejected(part.reported),
+                reported.problem_count(part.reported),
+                reported.rejected(part.reported),
                 machine.location.id,
                 machine.location.path,
             )

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from cloud.domain.data.segments.listed import SegmentTotals
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
-from cloud.domain.fleet.health import STATES, problem_count, state_of
+from cloud.domain.fleet.health import STATES, state_of
+from cloud.domain.machines.reported import problem_count
 from rpc import Statistics
 from telemetry.metrics import Family
 

@@ -135,7 +135,7 @@ def _machine_of(request: Request) -> str:
 
 def _section(path: str) -> str:
     first = "/" + path.strip("/").partition("/")[0]
-    return {"/machines": "/", "/models": "/training"}.get(first, first)
+    return {"/machines": "/", "/fleet": "/", "/models": "/training"}.get(first, first)
 
 
 def author_of(connection: HTTPConnection) -> Author:

@@ -25,6 +25,7 @@ from cloud.services.agents.installation import InstallationService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
+from cloud.services.fleet.fleet_service import FleetCalls
 from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of
@@ -48,6 +49,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     return [
         Route("/machines/{id}", pages.show, methods=["GET"]),
         Route("/machines/{id}/rename", pages.rename, methods=["POST"]),
+        Route("/machines/{id}/tags", pages.tag, methods=["POST"]),
         Route("/machines/{id}/restart", pages.restart, methods=["POST"]),
         Route("/machines/{id}/agent/update", pages.update_agent, methods=["POST"]),
         Route("/machines/{id}/agent/check", pages.check_agent, methods=["POST"]),
@@ -97,6 +99,7 @@ class MachinePages:
             "machine.html",
             status_of(error) if error else 200,
             shown=shown,
+            tags=await FleetCalls(self._cloud, author).list_machine_tags(machine.id),
             owner=machine.role is Role.OWNER,
             part=shown.facts.id,
             restarted="restarted" in request.query_params,
@@ -135,6 +138,20 @@ class MachinePages:
         except MachineError as error:
             return await self._show(request, error, "rename")
         return redirect(f"/machines/{subject}")
+
+    async def tag(self, request: Request) -> Response:
+        """`POST /machines/<id>/tags`: add the tags in field `add`, and remove the one in field `remove`."""
+        calls, form = FleetCalls(self._cloud, author_of(request)), await fields(request)
+        subject, removed = request.path_params["id"], text_of(form, "remove")
+        try:
+            if removed:
+                await calls.remove_machine_tags(subject, [removed])
+            else:
+                tags = [tag for tag in (part.strip() for part in text_of(form, "add").split(",")) if tag]
+                await calls.add_machine_tags(subject, tags)
+        except MachineError as error:
+            return await self._show(request, error, "tags")
+        return redirect(f"/machines/{subject}#tags")
 
     async def restart(self, request: Request) -> Response:
         """`POST /machines/<part>/restart`."""

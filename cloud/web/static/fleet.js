@@ -1,6 +1,6 @@
 "use strict";
 /* Search of machines while typing: the server searches, the address of the page follows so that it can be saved, and the
-   live connection continues with the new filter. */
+   live connection continues with the new filter. Selection of all machines on the page. */
 (() => {
   const { $, $$ } = page;
   const form = $("[data-fleet-filter]");
@@ -12,7 +12,7 @@
     if (request) request.abort();
     request = new AbortController();
     const url = new URL(window.location.href);
-    url.searchParams.delete("page");
+    for (const name of ["after", "before"]) url.searchParams.delete(name);
     for (const [name, value] of new FormData(form)) {
       if (value) url.searchParams.set(name, value); else url.searchParams.delete(name);
     }
@@ -26,9 +26,23 @@
     const result = new DOMParser().parseFromString(text, "text/html");
     if (!$("#machines", result)) return form.submit(); // another page, such as an error: show it
     for (const id of ["machines", "pager", "counts"]) morph.node($(`#${id}`), $(`#${id}`, result));
+    for (const place of ["[data-all]", "[name=query]"]) replace(`#selection ${place}`, result);
     history.replaceState(null, "", url);
     document.body.dataset.live = result.body.dataset.live;
     page.reconnect();
+  }
+
+  function replace(selector, result) {
+    const before = $(selector), after = $(selector, result);
+    if (before && after) before.replaceWith(after);
+  }
+
+  const all = $("[data-select-all]");
+  if (all) {
+    all.hidden = false;
+    $("input", all).addEventListener("change", (event) => {
+      for (const box of $$("#machines input[name=machine]")) box.checked = event.target.checked;
+    });
   }
 
   for (const input of $$("input, select", form)) {

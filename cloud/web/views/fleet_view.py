@@ -1,36 +1,30 @@
-"""View models and filter of the machine overview. Pure."""
+"""View models of the list of machines. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
-from cloud.domain.fleet.health import STATES, machine_state, problem_count, rejected
+from cloud.domain.fleet.health import STATES, machine_state
+from cloud.domain.fleet.listing import URGENCY, FleetCounts
+from cloud.domain.machines import reported as report
 from cloud.domain.machines.online import SILENCE, Presence, presence
-from cloud.domain.releases import agent_report
-from cloud.domain.releases.agent_report import STATES as STATES_OF_AGENTS
+from cloud.domain.permissions.access import Role
+from cloud.web.views.fleet_query import FleetQuery
 from support.text.words import dom_id
 
-SORTS: Final = ("name", "state", "location", "version", "problems")
-MOST_VERSIONS: Final = 50  # to choose from
 UPDATE_WORDS: Final = {
-    agent_report.UPDATING: "updating",
-    agent_report.WAITING: "waiting",
-    agent_report.ROLLED_BACK: "rolled back",
-    agent_report.PROBLEMS: "problems of the agent",
+    report.UPDATING: "updating",
+    report.WAITING: "waiting",
+    report.ROLLED_BACK: "rolled back",
+    report.PROBLEMS: "problems of the agent",
 }
 """Text of each state of agents."""
 
 PAGE: Final = 100  # machines per page
-_ORDER: Final = {"offline": 0, "degraded": 1, "awaiting": 2, "online": 3}  # most urgent first
-
-
-_USUAL: Final = frozenset({("sort", "name"), ("page", "1")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,57 +40,48 @@ class FleetRow:
     css: str
     state: str
     since: datetime | None
+    seen: datetime | None
     version: str
+    agent: str
+    platform: str
     saved: int  # revision of the saved configuration
     running: str  # revision that the machine reports to run; empty before the first report
     problems: int
     rejected: str  # the reason why the machine rejects the saved configuration
     parts: int
-    agents: frozenset[str]  # versions of machine-agent of its parts, as their agents report
-    servers: frozenset[str]  # versions of machine-server
-    updates: tuple[str, ...]  # states of its agents, of agent_report.STATES
+    updates: tuple[str, ...]  # states of its agents, of reported.STATES
+    tags: tuple[str, ...]
+    fragments: tuple[str, ...]  # names
+    owned: bool  # whether the caller may change it
 
 
 @dataclass(frozen=True, slots=True)
-class FleetQuery:
-    """The filter, order and page of the overview: all conditions must hold."""
+class FleetTile:
+    """A number of machines that leads to their list."""
 
-    text: str = ""
-    location: str = ""
-    state: str = ""
-    agent: str = ""  # version
-    server: str = ""  # version
-    update: str = ""  # of agent_report.STATES
-    sort: str = "name"
-    page: int = 1
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> FleetQuery:
-        """Parse a query; missing fields have their defaults."""
-        sort = query.get("sort", "name")
-        return cls(
-            query.get("q", "").strip(),
-            query.get("location", ""),
-            query.get("state", ""),
-            query.get("agent", ""),
-            query.get("server", ""),
-            query.get("update", ""),
-            sort if sort in SORTS else "name",
-            _page(query.get("page", "")),
-        )
-
-    def fields(self) -> dict[str, str]:
-        """Return the filter as a query without defaults."""
-        fields = {"q": self.text, "location": self.location, "state": self.state}
-        fields |= {"agent": self.agent, "server": self.server, "update": self.update}
-        fields |= {"sort": self.sort, "page": str(self.page)}
-        return {key: value for key, value in fields.items() if value and (key, value) not in _USUAL}
+    css: str
+    text: str
+    count: int
+    url: str
+    current: bool
 
 
-def row(machine: FleetMachine, now: datetime) -> FleetRow:
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """The numbers of machines shown, matching and altogether, and the addresses of adjacent pages, empty if missing."""
+
+    shown: int
+    total: int
+    machines: int
+    before: str
+    after: str
+
+
+def row(machine: FleetMachine, now: datetime, tags: Sequence[str] = (), fragments: Sequence[str] = ()) -> FleetRow:
     """Return the row of a machine at time `now`."""
     part = machine.parts[0]  # the main part
     css, state = machine_state(machine, now)
+    states = [report.states(member.reported) for member in machine.parts]
     return FleetRow(
         dom=dom_id(machine.id),
         id=machine.id,
@@ -107,19 +92,19 @@ def row(machine: FleetMachine, now: datetime) -> FleetRow:
         css=css,
         state=state,
         since=part.seen if css == "offline" else None,
-        version=_text(part, "version"),
+        seen=part.seen,
+        version=report.text_of(part.reported, "version"),
+        agent=report.version(part.reported, "agent"),
+        platform=report.text_of(part.reported, "platform"),
         saved=part.revision,
         running=running(part.reported),
-        problems=sum(problem_count(member.reported) for member in machine.parts),
-        rejected=rejected(part.reported),
+        problems=sum(report.problem_count(member.reported) for member in machine.parts),
+        rejected=report.rejected(part.reported),
         parts=len(machine.parts),
-        agents=_versions(machine, "agent"),
-        servers=_versions(machine, "server"),
-        updates=tuple(
-            state
-            for state in STATES_OF_AGENTS
-            if any(state in agent_report.states(part.reported) for part in machine.parts)
-        ),
+        updates=tuple(state for state in report.STATES if any(state in each for each in states)),
+        tags=tuple(tags),
+        fragments=tuple(fragments),
+        owned=machine.role is Role.OWNER,
     )
 
 
@@ -128,50 +113,17 @@ def running(reported: Mapping[str, Any]) -> str:
     return str(reported.get("revision", "")).partition("+")[0][:12]
 
 
-def matching(rows: Iterable[FleetRow], query: FleetQuery) -> list[FleetRow]:
-    """Return the rows that match the filter, sorted."""
-    matches = [item for item in rows if _matches(item, query)]
-    keys: Mapping[str, Callable[[FleetRow], tuple[Any, ...]]] = {
-        "name": lambda item: (),
-        "state": lambda item: (_ORDER[item.css],),
-        "location": lambda item: (item.location.lower(),),
-        "version": lambda item: (item.version,),
-        "problems": lambda item: (-item.problems, not item.rejected),
-    }
-    key = keys[query.sort]
-    return sorted(matches, key=lambda item: (*key(item), item.name.lower(), item.id))
-
-
-@dataclass(frozen=True, slots=True)
-class Pager:
-    """Position in the list: rows `first` to `last` of `total`, and the URLs of the adjacent pages, empty if missing."""
-
-    first: int
-    last: int
-    total: int
-    machines: int  # number of machines without a filter
-    before: str
-    after: str
-
-
-def paged(rows: Sequence[FleetRow], query: FleetQuery, machines: int) -> tuple[list[FleetRow], Pager]:
-    """Return the requested page of the filtered rows, or the last page if there are fewer."""
-    page = max(1, min(query.page, math.ceil(len(rows) / PAGE)))
-    first = (page - 1) * PAGE
-    page_rows = list(rows[first : first + PAGE])
-
-    def url(number: int) -> str:
-        return f"/?{urlencode(replace(query, page=number).fields())}"
-
-    before = url(page - 1) if page > 1 else ""
-    after = url(page + 1) if first + PAGE < len(rows) else ""
-    return page_rows, Pager(first + 1, first + len(page_rows), len(rows), machines, before, after)
-
-
-def counts(rows: Iterable[FleetRow]) -> tuple[tuple[str, str, int], ...]:
-    """Return the number of machines in each state, in display order: CSS class, text, number."""
-    states = [item.css for item in rows]
-    return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda state: -_ORDER[state[0]]))
+def tiles(counts: FleetCounts, query: FleetQuery) -> tuple[FleetTile, ...]:
+    """Return the tiles of a list, without empty ones unless they are selected."""
+    words = dict(STATES)
+    shown = [
+        FleetTile(css, words[css], counts.states.get(css, 0), query.tile(state=css), query.state == css)
+        for css in reversed(URGENCY)
+    ]
+    updating = query.update == report.UPDATING
+    shown.append(FleetTile("configuring", "updating", counts.updating, query.tile(update=report.UPDATING), updating))
+    shown.append(FleetTile("unhealthy", "with problems", counts.problems, query.tile(problems=True), query.problems))
+    return tuple(tile for tile in shown if tile.count or tile.current)
 
 
 def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None:
@@ -183,48 +135,16 @@ def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None
         (part.seen + SILENCE - now).total_seconds()
         for machine in machines
         for part in machine.parts
-        if part.seen is not None and presence(part.seen, now, online=False) is Presence.ONLINE
+        if part.seen is not None and _undecided(part, now)
     ]
     return min(remaining, default=None)
 
 
-def _page(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else 1
+def _undecided(part: FleetPart, now: datetime) -> bool:
+    return not part.online and presence(part.seen, now, online=False) is Presence.ONLINE
 
 
-def _matches(item: FleetRow, query: FleetQuery) -> bool:
-    text = f"{item.name}\n{item.location}\n{item.version}\n{item.state}".lower()
-    return (
-        all(word in text for word in query.text.lower().split())
-        and query.location in ("", item.location_id)
-        and query.state in ("", item.css)
-        and (not query.agent or query.agent in item.agents)
-        and (not query.server or query.server in item.servers)
-        and (not query.update or query.update in item.updates)
-    )
-
-
-def versions(rows: Iterable[FleetRow], query: FleetQuery) -> tuple[list[str], list[str]]:
-    """Return the versions of agents and servers to choose from, with those of the query, at most MOST_VERSIONS each."""
-    agents: set[str] = set()
-    servers: set[str] = set()
-    for item in rows:
-        agents |= item.agents
-        servers |= item.servers
-    return _choices(agents, query.agent), _choices(servers, query.server)
-
-
-def _choices(all_versions: set[str], selected: str) -> list[str]:
-    choices = sorted(all_versions)[:MOST_VERSIONS]
-    return choices if not selected or selected in choices else [*choices, selected]
-
-
-def _versions(machine: FleetMachine, program: str) -> frozenset[str]:
-    reports = (agent_report.reported(part.reported).get(program) for part in machine.parts)
-    versions = (report.get("version") for report in reports if isinstance(report, Mapping))
-    return frozenset(version for version in versions if isinstance(version, str) and version)
-
-
-def _text(part: FleetPart, key: str) -> str:
-    value = part.reported.get(key, "")
-    return value if isinstance(value, str) else ""
+def choices(versions: Sequence[str], selected: str) -> list[tuple[str, str]]:
+    """Return versions to choose from, with the selected one."""
+    shown = [*versions] if not selected or selected in versions else [*versions, selected]
+    return [(version, version) for version in shown]

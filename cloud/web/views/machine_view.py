@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
-from cloud.domain.fleet.health import problem_count, state_of
+from cloud.domain.fleet.health import state_of
 from cloud.domain.fleet.watching import LiveSnapshot
+from cloud.domain.machines.reported import problem_count
 from cloud.domain.machines.signalling import REPORTED as WEBRTC
 from cloud.web.views.agent_view import AgentView
 from cloud.web.views.fleet_view import running

@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 import trio
 
+from rpc.api.cloud_v1 import FLEET
 from tests.e2e.browser.chromium import browser
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
@@ -191,7 +192,41 @@ async def many(gallery: Gallery, folder: Path) -> None:
             for number in range(MANY):
                 await client.call(APP, "", "new_robot", name=f"press-{number:03}", location=running.facts["location"])
         await sign_in(gallery.page, running)
-        await gallery.draw("machines", f"http://{running.address}/")
+        home = f"http://{running.address}"
+        await gallery.draw("machines", f"{home}/")
+        await gallery.draw("machines-columns", f"{home}/?dense=yes", opened="details.columns, details.new")
+        async with running.client() as client:
+            listed = (await client.call(FLEET, "", "list_fleet_machines", limit=20))["machines"]
+            for machine in listed:
+                tags = ["hall 1", "press", "batch 7"][: len(machine["name"]) % 3 + 1]
+                await client.call(FLEET, "", "add_machine_tags", machine_id=machine["id"], tags=tags)
+            await client.call(FLEET, "", "set_fleet_view", name="Batch 7", query="tag=press", shared=True)
+            ids = [machine["id"] for machine in listed]
+            work = {"kind": "set_value", "path": "components.arm.attributes.speed", "value_json": "3"}
+            failed = await client.call(FLEET, "", "start_fleet_job", machine_ids=ids, work=work)
+            work = {"kind": "pin_version", "program": "machine-server", "version": "1.4.0"}
+            job = await client.call(FLEET, "", "start_fleet_job", every=True, work=work)
+        await gallery.draw("machines-tagged", f"{home}/?tag=press")
+        done = "document.querySelector('#job-state').innerText.includes('done')"
+        await gallery.draw("fleet-refused", f"{home}/fleet/{failed}", done)
+        await gallery.draw("fleet-job", f"{home}/fleet/{job}", done)
+        await gallery.draw("fleet-list", f"{home}/fleet")
+        await _draw_preview(gallery, home)
+
+
+async def _draw_preview(gallery: Gallery, home: str) -> None:
+    """Draw the choice of work for all machines, and its preview."""
+    if gallery.only not in "fleet-preview" or gallery.weighed:
+        return
+    await gallery.page.goto(f"{home}/")
+    await gallery.page.click("[data-all]")
+    await gallery.page.until("!!document.querySelector('[data-work]')")
+    await gallery.page.select("[name=kind]", "pin_version")
+    await gallery.page.fill("[name=version]", "1.5.0")
+    await gallery._shoot("fleet-new")
+    await gallery.page.click("[data-work] button")
+    await gallery.page.until("!!document.querySelector('#preview')")
+    await gallery._shoot("fleet-preview")
 
 
 async def broken(gallery: Gallery, folder: Path) -> None:

@@ -73,6 +73,7 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
 OWN: Final = "of the caller's own organization, or its own marks"
 UNASKED_CHANGES: Final = {
+    "set_fleet_view": "a view of the caller's own",
     "add_binary_data_to_dataset_by_ids": "labelling is an operator's work",
     "add_tags_to_binary_data_by_ids": "labelling is an operator's work",
     "add_tags_to_binary_data_by_filter": "labelling is an operator's work",

@@ -42,6 +42,8 @@ HAD = {
     "release keys of the cloud": "8bf8968e9484829a",
     "imports of releases": "de6b206a5f834711",
     "install codes": "4a0af120466126b9",
+    "lists of machines": "e85edf30a3b488d4",
+    "jobs of many machines": "c293d128bc99624f",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

@@ -1,0 +1,61 @@
+"""Meaning of what a part reports about itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+UPDATES: Final = "updates"
+"""Key of the summary of its agent's report; cloud.domain.releases.agent_report.summary writes it."""
+
+VERSION_PROBLEMS: Final = "version_problems"
+"""Key of the problems of `version_control`, which agents do not read."""
+
+UPDATING: Final = "updating"
+ROLLED_BACK: Final = "rolled_back"
+PROBLEMS: Final = "problems"
+WAITING: Final = "waiting"
+STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
+"""States of agents by which lists of machines are filtered."""
+
+
+def problem_count(reported: Mapping[str, Any]) -> int:
+    """Return the number of problems in the last report of a part: configuration mistakes, and resources that do not
+    work. The machine counts them in `engine.views.health`."""
+    numbers = (reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
+    return sum(int(count) for count in numbers if isinstance(count, int | float))
+
+
+def rejected(reported: Mapping[str, Any]) -> str:
+    """Return why a part rejects its newest configuration; empty if it does not."""
+    return text_of(reported, "rejected")
+
+
+def updates(reported: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the summary of the report of a part's agent; empty without one."""
+    short = reported.get(UPDATES)
+    return short if isinstance(short, Mapping) else {}
+
+
+def states(reported: Mapping[str, Any]) -> list[str]:
+    """Return the states of a part's agent, of STATES."""
+    listed = updates(reported).get("states")
+    shown = [state for state in STATES if isinstance(listed, list) and state in listed]
+    return [*shown, PROBLEMS] if reported.get(VERSION_PROBLEMS) and PROBLEMS not in shown else shown
+
+
+def version(reported: Mapping[str, Any], program: str) -> str:
+    """Return the version of `agent` or `server` that a part runs, as its agent reports it; empty if unknown."""
+    report = updates(reported).get(program)
+    return text_of(report, "version") if isinstance(report, Mapping) else ""
+
+
+def server_version(reported: Mapping[str, Any]) -> str:
+    """Return the version of machine-server: as its agent reports it, or else as it reports itself."""
+    return version(reported, "server") or text_of(reported, "version")
+
+
+def text_of(reported: Mapping[str, Any], key: str) -> str:
+    """Return a text of a report; empty for anything else."""
+    value = reported.get(key, "")
+    return value if isinstance(value, str) else ""

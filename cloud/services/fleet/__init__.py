@@ -1,0 +1,1 @@
+"""Lists of many machines, their tags, bulk jobs and saved views."""

@@ -1,0 +1,14 @@
+"""machine.cloud.v1.FleetService."""
+
+from __future__ import annotations
+
+from cloud.domain.permissions import call_rules
+from cloud.services.common.base import guarded
+from cloud.services.fleet.jobs import FleetJobs
+from cloud.services.fleet.listing import FleetLists
+from cloud.services.fleet.views import FleetViews
+
+
+@guarded(call_rules.FLEET_CALLS)
+class FleetCalls(FleetLists, FleetJobs, FleetViews):
+    """Lists of machines, their tags, jobs on many of them, and saved views."""

@@ -1,0 +1,1 @@
+"""Tables of lists of machines, their tags, work on many machines, and saved views."""
