@@ -86,7 +86,7 @@ class FleetJobs(Service):
             entries = [(machine.id, machine.name, {}) for machine in permitted]
             return jobs.start(sql, self._home(sql), self.author, plan, entries, self.now())
 
-        return await self.write(start)
+        return await self.change(start)
 
     async def list_fleet_jobs(self) -> list[m.FleetJob]:
         """Return the jobs that the caller started, and as an owner all those of its organization, newest first."""
@@ -152,7 +152,7 @@ class FleetJobs(Service):
             self._job(sql, id)
             jobs.stop(sql, id, self.now())
 
-        await self.write(stop)
+        await self.change(stop)
 
     async def revert_fleet_job(self, id: str) -> str:  # noqa: A002 - field of the wire
         """Start a job that undoes an ended one on each machine that is still as it left it; return the new job's id.
@@ -167,7 +167,7 @@ class FleetJobs(Service):
             entries = [(each.machine, each.name, each.effect) for each in done]
             return jobs.start(sql, entry.organization_id, self.author, entry.work, entries, self.now(), undo_of=id)
 
-        return await self.write(revert)
+        return await self.change(revert)
 
     # ---- who and what
 

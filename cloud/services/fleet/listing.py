@@ -104,4 +104,4 @@ class FleetLists(Service):
             tagging.change(sql, machine, add, remove)
             return tagging.tags_of(sql, [machine]).get(machine, [])
 
-        return await self.write(work)
+        return await self.change(work)

@@ -36,7 +36,7 @@ class FleetViews(Service):
             owner = "" if shared else self.author.name
             return views.save(sql, organization, owner, name, query.lstrip("?"), self.now())
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def delete_fleet_view(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a view of the caller, or as an owner one that is shared. NOT_FOUND, PERMISSION."""
@@ -49,4 +49,4 @@ class FleetViews(Service):
                 self.require(sql, Role.OWNER, ObjectKind.ORGANIZATION, view.organization_id)
             views.delete(sql, id)
 
-        await self.write(work)
+        await self.change(work)
