@@ -54,6 +54,7 @@ SECTIONS: Final = (
     ("Training", "/training"),
     ("Keys", "/keys"),
     ("Audit", "/audit"),
+    ("Help", "/help"),
 )
 """The navigation; entries without a page are left out."""
 
@@ -69,6 +70,33 @@ TABS: Final = (
     ("Connect", "/machines/{id}/connect"),
 )
 """The pages of a part; missing ones are left out."""
+
+HELP: Final = (
+    ("/machines/new", "howto/install-machine-agent"),
+    ("/machines/{id}/config", "howto/edit-a-configuration"),
+    ("/machines/{id}/history", "howto/edit-a-configuration"),
+    ("/machines/{id}/control", "howto/control-a-machine"),
+    ("/machines/{id}/connect", "howto/control-a-machine"),
+    ("/machines/{id}/statistics", "howto/diagnose-a-machine"),
+    ("/machines/{id}/logs", "howto/read-the-logs"),
+    ("/machines/{id}/triggers", "howto/triggers"),
+    ("/machines/{id}", "howto/operate-a-machine"),
+    ("/triggers", "howto/triggers"),
+    ("/fragments", "howto/share-configuration"),
+    ("/releases/rollouts", "howto/roll-out-a-version"),
+    ("/releases", "howto/release-a-version"),
+    ("/modules", "howto/publish-a-module"),
+    ("/data", "howto/cloud-data"),
+    ("/sql", "howto/cloud-data"),
+    ("/datasets", "howto/train-a-model"),
+    ("/training", "howto/train-a-model"),
+    ("/models", "howto/train-a-model"),
+    ("/keys", "howto/let-others-in"),
+    ("/members", "howto/let-others-in"),
+    ("/locations", "howto/let-others-in"),
+    ("/", "howto/cloud-pages"),
+)
+"""The help of a page: the first entry whose segments its path begins with."""
 
 _HERE: Final = Path(__file__).parents[1]  # folder of templates and static files
 _PARAMETER: Final = re.compile(r"\{[^{}]*+\}")
@@ -110,6 +138,7 @@ def render(request: Request, template: str, code: int = 200, **values: Any) -> R
         "sections": [(name, path) for name, path in SECTIONS if path in paths],
         "current_section": _section(request.url.path),
         "path": request.url.path,
+        "help": help_of(request.url.path),
         "tabs": tabs,
         "signed_in": identity_of(request.scope) is not None,
         "stoppable": "" if template == "error.html" else _machine_of(request),
@@ -131,6 +160,20 @@ def _machine_of(request: Request) -> str:
     parameters = request.path_params
     of_machine = request.url.path.startswith("/machines/")
     return str(parameters.get("part") or parameters.get("id") or "") if of_machine else ""
+
+
+def help_of(path: str) -> str:
+    """Return the address of the help of a page; that of all pages for a page of the help itself."""
+    segments = path.strip("/").split("/")
+    if segments[0] in {"help", "search"}:
+        return "/help"
+    for pattern, page in HELP:
+        parts = pattern.strip("/").split("/") if pattern != "/" else []
+        if len(parts) <= len(segments) and all(
+            part in {"{id}", segment} for part, segment in zip(parts, segments, strict=False)
+        ):
+            return f"/help/{page}"
+    return "/help"
 
 
 def _section(path: str) -> str:
