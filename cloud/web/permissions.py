@@ -93,6 +93,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /members": _OF_FORM,
     "POST /members/{action}": _OF_FORM,
     "GET /audit": signed_in("entries of organizations that the caller owns"),
+    "GET /audit.csv": signed_in("entries of organizations that the caller owns"),
     "GET /modules": READABLE,
     "POST /modules": _OF_FORM,
     "GET /modules/{item}": READABLE,

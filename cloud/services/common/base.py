@@ -110,6 +110,7 @@ class Service:
         self.request: CallInfo | None = None  # set for a call that arrived as an RPC
         self._place: Place | None = None  # place where the caller has the required role
         self._change: _Change | None = None  # what `change` has to record; None if nothing, or after it was recorded
+        self._recorded: dict[str, str | int] = {}  # what methods add to the entry of `_change`
         self._required: dict[tuple[Role, ObjectKind, str, bool], None] = {}  # roles that were required, for `again`
         self._unchecked: Callable[[Sql], Place] | None = None  # the check that `read_checked` or `write_checked` makes
 
@@ -149,6 +150,10 @@ class Service:
         self._change = None
         return done
 
+    def record(self, **detail: str | int) -> None:
+        """Add to what the audit log records of this call, from a transaction of `change`, which may be retried."""
+        self._recorded |= detail
+
     async def _with_check(
         self, transaction: Callable[[Callable[[Sql], T]], Awaitable[T]], work: Callable[[Sql], T]
     ) -> T:
@@ -170,7 +175,11 @@ class Service:
 
     def _note(self, sql: Sql, change: _Change, created: str) -> None:
         owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
-        detail = {**change.detail, **({"made": created} if created and created != change.subject else {})}
+        detail = {
+            **change.detail,
+            **self._recorded,
+            **({"made": created} if created and created != change.subject else {}),
+        }
         audit.note(sql, owner, self.author, change.action, change.subject or created, detail, self.now())
 
     async def offload(self, size: int, function: Callable[[], T]) -> T:

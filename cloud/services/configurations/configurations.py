@@ -148,7 +148,10 @@ class Configurations(Service):
         """Save a candidate; None if nothing has changed. Raises Stale if it must be checked again."""
         self.again(sql)
         revision = configurations.put(sql, candidate, self.author, self.now())
-        return _Saved(revision, candidate.merged) if revision != candidate.revision else None
+        if revision == candidate.revision:
+            return None
+        self.record(revision=revision)
+        return _Saved(revision, candidate.merged)
 
     async def _log_problems(self, part: str, saved: _Saved, size: int) -> None:
         """Write the problems of a saved configuration to the part's log, because the reply has no field for them."""

@@ -134,6 +134,8 @@ class Fragments(Service):
                 fragments.rename_fragment(sql, id, name)
             if candidate is not None:
                 fragments.put(sql, candidate, self.author, self.now())
+                if (revision := fragments.fragment(sql, id).revision) != candidate.revision:
+                    self.record(revision=revision)
             if stored_visibility is not None and stored_visibility != fragments.fragment(sql, id).visibility:
                 fragments.show_fragment(sql, id, stored_visibility)
             return self._message(sql, fragments.fragment(sql, id))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -14,18 +18,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.documents.pieces import LARGE
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.changes import ChangeService
 from cloud.values.author import KEY, LOCATION, PART, PERSON
+from cloud.web.api.downloads import GeneratedFile
 from cloud.web.common.site import author_of, render
 from cloud.web.views.log_view import field_of, time_of
 from schema import ErrorKind, MachineError
+from support.text import harmless_cell
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{8})(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{24,56})\b")  # ids, digests
-HIDDEN: Final = frozenset({"of", "called"})  # shown with the subject
+COLUMNS: Final = ("time", "author type", "author id", "author", "action", "kind", "name", "id", "detail")
+"""Header of an exported file; the detail is JSON."""
+EXPORTED: Final = 10 * audit.PAGE  # entries read at once for a file
+HIDDEN: Final = frozenset({"of", "called", "revision"})  # shown with the subject, or by a link
 LINKS: Final[Mapping[str, str]] = {
     ObjectKind.PART.value: "/machines/{id}",
     ObjectKind.ROBOT.value: "/machines/{id}",
@@ -42,8 +52,9 @@ CREATED: Final[Mapping[str, str]] = {"create_key": ObjectKind.KEY.value}
 HISTORIES: Final[Mapping[str, str]] = {
     "update_robot_part": "/machines/{id}/history",
     "update_fragment": "/fragments/{id}/history",
+    "set_config_property": "/machines/{id}/history",
 }
-"""The page that shows the difference which an entry leaves out, by its action."""
+"""The page that shows the difference which an entry leaves out, by its action; older entries name no revision."""
 
 AUTHORS: Final = {KEY: "key", PART: "machine", LOCATION: "machine", PERSON: "person"}
 
@@ -65,12 +76,13 @@ class AuditEntry:
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
-    """Return the route."""
-    return [Route("/audit", AuditPages(cloud).index)]
+    """Return the routes."""
+    pages = AuditPages(cloud)
+    return [Route("/audit", pages.index), Route("/audit.csv", pages.export)]
 
 
 class AuditPages:
-    """Endpoint of the audit log."""
+    """Endpoints of the audit log."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -78,26 +90,11 @@ class AuditPages:
     async def index(self, request: Request) -> Response:
         """`GET /audit?author=&action=&text=&from=&to=&before=`."""
         query = request.query_params
-        before = query.get("before", "")
-        if before and not (before.isascii() and before.isdigit() and len(before) < 19):
-            raise MachineError(
-                "`before` is not valid for this page", kind=ErrorKind.INVALID, remedy="go back to the newest entries"
-            )
-        start, end = time_of(query.get("from", ""), "from"), time_of(query.get("to", ""), "to")
-        text = query.get("text", "").strip()
-        audit_query = AuditQuery(
-            query.get("author", ""),
-            query.get("action", ""),
-            text,
-            start,
-            end,
-            int(before) if before else None,
-            audit.PAGE + 1,
-        )
-
+        audit_query = replace(_query(query), limit=audit.PAGE + 1)
         changes = await ChangeService(self._cloud, author_of(request)).changes(audit_query)
         entries = changes.entries
         page_records = entries[: audit.PAGE]
+        before = query.get("before", "")
         chosen = {key: value for key, value in query.items() if key != "before" and value}
         older = (
             f"/audit?{urlencode({**chosen, 'before': page_records[-1].number})}" if len(entries) > audit.PAGE else ""
@@ -115,11 +112,59 @@ class AuditPages:
             actions=[("", "all actions"), *((action, _words(action)) for action in changes.actions)],
             authors=[("", "all authors"), *changes.keys],
             query=audit_query,
-            start=field_of(start),
-            end=field_of(end),
+            start=field_of(audit_query.start),
+            end=field_of(audit_query.end),
             older=older,
+            export=f"/audit.csv?{urlencode(chosen)}",
             newest=f"/audit?{urlencode(chosen)}" if before else "",
         )
+
+    async def export(self, request: Request) -> Response:
+        """`GET /audit.csv` and the filter of the page: all entries that match, newest first, as CSV."""
+        service, query = ChangeService(self._cloud, author_of(request)), _query(request.query_params)
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            head, following = _csv_lines([COLUMNS]), query
+            while entries := (await service.changes(replace(following, limit=EXPORTED))).entries:
+                yield head + await service.offload(LARGE, partial(_exported, entries))
+                head, following = b"", replace(following, before=entries[-1].number)
+            yield head
+
+        return GeneratedFile(pieces(), "text/csv; charset=utf-8", "audit.csv")
+
+
+def _query(query: Mapping[str, str]) -> AuditQuery:
+    before = query.get("before", "")
+    if before and not (before.isascii() and before.isdigit() and len(before) < 19):
+        raise MachineError(
+            "`before` is not valid for this page", kind=ErrorKind.INVALID, remedy="go back to the newest entries"
+        )
+    start, end = time_of(query.get("from", ""), "from"), time_of(query.get("to", ""), "to")
+    author, action, text = (query.get(name, "") for name in ("author", "action", "text"))
+    return AuditQuery(author, action, text.strip(), start, end, int(before) if before else None)
+
+
+def _exported(records: Sequence[AuditRecord]) -> bytes:
+    return _csv_lines(
+        [
+            record.happened.isoformat(),
+            AUTHORS.get(record.author.type, record.author.type),
+            record.author.name,
+            record.name,
+            record.action,
+            str(record.detail.get("of", "")),
+            str(record.detail.get("called", "")),
+            record.subject,
+            json.dumps({key: value for key, value in record.detail.items() if key not in {"of", "called"}}),
+        ]
+        for record in records
+    )
+
+
+def _csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer).writerows(map(harmless_cell, row) for row in rows)
+    return buffer.getvalue().encode()
 
 
 def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditEntry:
@@ -130,6 +175,9 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditE
         hidden |= {"name", "made"}
     deleted = record.action.partition("_")[0] == "delete"
     difference = HISTORIES.get(record.action, "") if audit.LEFT_OUT in record.detail.values() else ""
+    revision = record.detail.get("revision")
+    if difference and isinstance(revision, int) and revision > 1:
+        difference += f"?{urlencode({'from': revision - 1, 'to': revision})}#comparison"
     return AuditEntry(
         record.happened,
         record.name or record.author.name,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +24,7 @@ from cloud.services.common.base import Service, guarded
 from cloud.services.target import SERVICES
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, Author
+from cloud.web.pages import audit as audit_page
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import post, signed_in
@@ -214,10 +217,38 @@ async def test_rows_lead_to_the_object_and_to_the_difference(cloud: MemoryCloud,
     await cloud.app("delete_fragment", id=fragment)
     page = (await (await signed_in(cloud)).get("/audit")).text
     assert f'href="/machines/{part}"' in page
-    assert f'<a href="/machines/{part}/history">See the difference</a>' in page
+    assert f'<a href="/machines/{part}/history?from=1&amp;to=2#comparison">See the difference</a>' in page
     assert f'href="/fragments/{fragment}"' not in page  # it is deleted: there is no page
     assert f'title="{fragment}"' in page  # the whole id, of which the row shows the beginning
     assert f"{fragment[:8]}…" in page
+
+
+async def test_a_save_without_a_change_and_a_fragment_name_their_revisions(cloud: MemoryCloud, part: str) -> None:
+    for text in ('{"components": []}', '{"components": []}'):
+        await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
+    fragment = (await cloud.app("create_fragment", name="wheels", organization_id=cloud.first.organization))["id"]
+    await cloud.app("update_fragment", id=fragment, name="", fragment_config_json='{"components": []}')
+    revisions = [entry.detail.get("revision") for entry in await entries(cloud) if entry.action.startswith("update")]
+    assert revisions == [2, None, 2]  # newest first: the fragment, the equal configuration, the changed one
+    page = (await (await signed_in(cloud)).get("/audit")).text
+    assert f"/fragments/{fragment}/history?from=1&amp;to=2#comparison" in page
+
+
+async def test_all_matching_entries_as_a_file(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_page, "EXPORTED", 2)
+    for name in ("a", "=b", "c"):
+        await cloud.app("create_location", organization_id=cloud.first.organization, name=name)
+    await cloud.app("new_robot", name="rover", location=cloud.first.location)
+    person = await signed_in(cloud)
+    reply = await person.get("/audit.csv?action=create_location")
+    assert reply.headers["content-disposition"] == 'attachment; filename="audit.csv"'
+    header, *lines = csv.reader(io.StringIO(reply.text))
+    assert tuple(header) == audit_page.COLUMNS
+    assert [json.loads(line[-1])["name"] for line in lines] == ["c", "=b", "a"]
+    assert {tuple(line[1:5]) for line in lines} == {("key", cloud.first.id, "owner", "create_location")}
+    operator = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization, "operator"))
+    assert (await operator.get("/audit.csv")).status == 403
+    assert (await person.get("/audit.csv?before=x")).status == 400
 
 
 async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
