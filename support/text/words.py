@@ -159,10 +159,11 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
 def pairs_text(fields: Mapping[str, object] | str) -> str:
     """Format the fields of a log entry, or their JSON, as `key=value` separated by blanks."""
     pairs = json.loads(fields or "{}") if isinstance(fields, str) else fields
-    return " ".join(f"{key}={_pair_value(value)}" for key, value in pairs.items())
+    return " ".join(f"{key}={value_text(value)}" for key, value in pairs.items())
 
 
-def _pair_value(value: object) -> str:
+def value_text(value: object) -> str:
+    """Format the value of a field of a log entry: a text as it is, everything else as JSON with short numbers."""
     if isinstance(value, float):
         return number(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

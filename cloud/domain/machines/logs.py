@@ -187,6 +187,21 @@ def query(sql: Sql, part: str, log_query: LogQuery) -> list[LogRecord]:
     return [_record(row) for row in rows]
 
 
+def around(sql: Sql, part: str, number: int, each: int) -> list[LogRecord]:
+    """Return the entry with a number between up to `each` earlier and later ones, newest first. NOT_FOUND."""
+    row = sql.row("SELECT logged, number FROM log_entries WHERE number = ? AND part_id = ?", number, part)
+    if row is None:
+        raise MachineError(
+            f"there is no log line {number}",
+            kind=ErrorKind.NOT_FOUND,
+            remedy=f"lines are kept for {RETENTION.days} days: open the newest ones",
+        )
+    cursor = (row["logged"], row["number"])
+    later = query(sql, part, LogQuery(after=cursor, ascending=True, limit=each))
+    earlier = query(sql, part, LogQuery(after=(cursor[0], cursor[1] + 1), limit=each + 1))
+    return [*reversed(later), *earlier]
+
+
 def arrived(sql: Sql, part: str, after: int, limit: int = MAX_PAGE) -> list[LogRecord]:
     """Return entries of a part that arrived after number `after`, in order of arrival."""
     rows = sql.rows(

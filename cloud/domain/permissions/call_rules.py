@@ -311,6 +311,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "arrangement": operator(ObjectKind.PART, "part", inside=True),
     "set_arrangement": home_operator(ObjectKind.PART, "part"),
     "log": operator(ObjectKind.PART, "part", inside=True),
+    "log_around": operator(ObjectKind.PART, "part", inside=True),
     "log_counts": operator(ObjectKind.PART, "part", inside=True),
     "newest_log": operator(ObjectKind.PART, "part", inside=True),
     "arrived_logs": operator(ObjectKind.PART, "part", inside=True),

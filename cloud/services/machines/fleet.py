@@ -181,6 +181,10 @@ class FleetService(Service):
             lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql))
         )
 
+    async def log_around(self, part: str, number: int, each: int) -> tuple[PartRecord, list[LogRecord]]:
+        """Return a part, and the log entry with a number between up to `each` earlier and later ones. NOT_FOUND."""
+        return await self.read_checked(lambda sql: (machines.part(sql, part), logs.around(sql, part, number, each)))
+
     async def log_counts(self, part: str, start: datetime, end: datetime, points: int) -> LogCounts:
         """Return how many log entries of each level a part has, in buckets of time."""
         return await self.read_checked(lambda sql: log_counts.read(sql, part, start, end, points))

@@ -25,10 +25,9 @@ _INSTALLED: Final = Path(__file__).parent / "pages"  # in a wheel
 _SOURCES: Final = Path(__file__).parents[3] / "docs"  # in a checkout
 _HEADING: Final = re.compile(r"(#{1,3}) (.*)")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
-_GROUP: Final = re.compile(r"```\{toctree\}\n:caption: (?P<caption>.*)\n(?:.*\n)*?\n(?P<pages>[^`]*)```")
 _LABEL: Final = re.compile(r"^\([a-z-]+\)=\n", re.MULTILINE)
-_INCLUDE: Final = re.compile(r"```\{literalinclude\} ([a-z.-]+)\n(?:[^`]*)```")
-_MARKUP: Final = re.compile(r"[`*]|\]\([^)]*\)|\[")
+_INCLUDE: Final = re.compile(r"```\{literalinclude\} ([a-z.-]{1,99}+)\n[^`]{0,999}+```")
+_MARKUP: Final = re.compile(r"[`*]|\]\([^)]{0,300}+\)|\[")
 MOST_FOUND: Final = 8  # pages that a search returns
 
 
@@ -116,10 +115,16 @@ def _headings(text: str) -> Iterator[HelpHeading]:
 
 
 def _groups(index: str, pages: Mapping[str, HelpPage]) -> Iterator[HelpGroup]:
-    for match in _GROUP.finditer(index):
-        listed = tuple(pages[path] for path in match["pages"].split() if path in pages)
-        if listed:
-            yield HelpGroup(match["caption"], listed)
+    """Yield the pages of each toctree of index.md, under its caption."""
+    caption, listed = "", list[HelpPage]()
+    for line in index.splitlines():
+        if line.startswith(":caption: "):
+            caption = line.removeprefix(":caption: ")
+        elif line in pages:
+            listed.append(pages[line])
+        elif line == "```" and listed:
+            yield HelpGroup(caption, tuple(listed))
+            listed.clear()
 
 
 class _Anchors:

@@ -16,10 +16,11 @@ from cloud.domain.machines.log_counts import KEPT, MAX_POINTS
 from cloud.domain.machines.logs import RETENTION
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
+from cloud.values.cursor import cursor
 from cloud.web.common import site
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, render, status_of
-from cloud.web.views.log_view import LEVELS, LogFilter, field_of, line, page, rates, time_of
+from cloud.web.views.log_view import LEVELS, PAGE, LogFilter, field_of, line, page, rates, sources, time_of
 from rpc.pages import plot_props
 from schema import ErrorKind, MachineError
 
@@ -44,12 +45,19 @@ class LogPages:
         self._cloud = cloud
 
     async def show(self, request: Request) -> Response:
-        """`GET /machines/<part>/logs?level=&text=&logger=&from=&to=&before=`."""
+        """`GET /machines/<part>/logs?level=&text=&logger=&from=&to=&before=&around=`."""
         author, subject = author_of(request), request.path_params["id"]
         log_filter = LogFilter.of(request.query_params)
 
-        record, entries, newest = await FleetService(self._cloud, author).log(subject, log_filter.search())
+        if log_filter.around:
+            service = FleetService(self._cloud, author)
+            record, entries = await service.log_around(subject, log_filter.around, PAGE // 2 - 1)
+            newest = 0
+        else:
+            record, entries, newest = await FleetService(self._cloud, author).log(subject, log_filter.search())
         lines, before = page(entries)
+        if log_filter.around:
+            before = cursor(entries[-1].position, entries[-1].number)
         fields = log_filter.fields()
         path = f"/machines/{subject}/logs"
         return render(
@@ -65,7 +73,12 @@ class LogPages:
             days=RETENTION.days,
             rates=plot_props(f"{path}/rates", "log lines", lines=path, shortest=DAY, longest=KEPT),
             older=f"{path}?{urlencode({**fields, 'before': before})}" if before else "",
-            newest=f"{path}?{urlencode(fields)}" if log_filter.before is not None else "",
+            newest=f"{path}?{urlencode(fields)}" if log_filter.before is not None or log_filter.around else "",
+            sources=sources(lines) if not log_filter.logger else [],
+            links=path,
+            fields=fields,
+            without=lambda query, name: urlencode({key: value for key, value in query.items() if key != name}),
+            with_source=lambda query, logger: urlencode({**query, "logger": logger}),
             live=f"/live/logs/{subject}?{urlencode({**fields, 'since': newest})}" if log_filter.live else "",
         )
 

@@ -62,14 +62,29 @@
     addEventListener("pageshow", shown); // a browser restores checkboxes when it goes back
   }
 
-  /* ---- times of tables in local time; without scripts they are in UTC, as their titles are */
+  /* ---- times in local time; without scripts they are in UTC, as their titles are */
 
   const digits = (number, length = 2) => String(number).padStart(length, "0");
-  for (const time of $$("time[data-local]")) {
-    const moment = new Date(time.dateTime);
-    time.title = `${time.textContent} UTC`;
-    time.textContent = `${moment.getFullYear()}-${digits(moment.getMonth() + 1)}-${digits(moment.getDate())} `
-      + `${digits(moment.getHours())}:${digits(moment.getMinutes())}:${digits(moment.getSeconds())}.${digits(moment.getMilliseconds(), 3)}`;
+  const day = (moment) => `${moment.getFullYear()}-${digits(moment.getMonth() + 1)}-${digits(moment.getDate())}`;
+  const minute = (moment) => `${digits(moment.getHours())}:${digits(moment.getMinutes())}`;
+  function localize(root) {
+    for (const time of $$("time[data-local]", root)) {
+      const moment = new Date(time.dateTime);
+      time.title = `${time.textContent} UTC`;
+      time.textContent = `${day(moment).slice(time.dataset.local === "short" ? 5 : 0)} `
+        + `${minute(moment)}:${digits(moment.getSeconds())}.${digits(moment.getMilliseconds(), 3)}`;
+    }
+  }
+  localize(document);
+  const lines = $("#log");
+  if (lines) new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => node.nodeType === 1 && localize(node)))).observe(lines, { childList: true });
+  for (const input of $$("input[data-local-input]")) {
+    const moment = new Date(`${input.value}Z`);
+    if (input.value && !isNaN(moment)) input.value = `${day(moment)}T${minute(moment)}`;
+    input.form.addEventListener("formdata", ({ formData }) => {
+      const entered = new Date(formData.get(input.name));
+      if (formData.get(input.name) && !isNaN(entered)) formData.set(input.name, entered.toISOString().slice(0, 16));
+    });
   }
   for (const zone of $$("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
 

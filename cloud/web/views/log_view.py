@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from support.text import words
 
 LEVELS: Final = tuple(SAME)  # ascending
 PAGE: Final = 200  # lines
+MOST_SOURCES: Final = 6  # of a page, as links
+BRIEF: Final = 300  # characters of a closed line
 RESOURCES: Final = "rdk.resource_manager."  # logger prefix of resources, before the full name
 
 
@@ -30,6 +33,7 @@ class LogFilter:
     start: datetime | None = None
     end: datetime | None = None
     before: tuple[int, int] | None = None  # time and number of the first line on the following page
+    around: int = 0  # number of the line that is shown with those before and after it, whatever the filter; 0 for none
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> LogFilter:
@@ -42,6 +46,7 @@ class LogFilter:
             time_of(query.get("from", ""), "from"),
             time_of(query.get("to", ""), "to"),
             read_cursor(before) if (before := query.get("before", "")) else None,
+            _number(query.get("around", "")),
         )
 
     def fields(self) -> dict[str, str]:
@@ -58,7 +63,7 @@ class LogFilter:
     @property
     def live(self) -> bool:
         """Whether new lines belong to the page."""
-        return self.before is None and self.end is None
+        return self.before is None and self.end is None and not self.around
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -97,7 +102,7 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A log line, for the template."""
+    """A log line, for the template. `brief` is what a closed line shows, `message` everything, with the stack."""
 
     number: int
     time: datetime
@@ -106,22 +111,63 @@ class ShownLine:
     source: str  # display name of the logger: for a resource, its name
     message: str
     fields: str
+    pairs: tuple[tuple[str, str], ...] = ()  # the same fields by name
+    repeats: tuple[datetime, ...] = ()  # times of equal lines that follow at once
+
+    @property
+    def brief(self) -> str:
+        """The first line of the message."""
+        return self.message.partition("\n")[0][:BRIEF]
+
+    @property
+    def opens(self) -> bool:
+        """Whether there is more to show than a closed line does."""
+        return bool(self.brief != self.message or self.pairs or self.repeats)
 
 
 def line(record: LogRecord) -> ShownLine:
     """Return the view model of an entry."""
     message = f"{record.message}\n{record.stack.rstrip()}" if record.stack else record.message
-    fields = words.pairs_text({key: value for field in record.fields for key, value in _pairs(field)})
+    pairs = {key: value for field in record.fields for key, value in _pairs(field)}
     level = next((level for level, names in SAME.items() if record.level in names), record.level)
     source = record.logger.removeprefix(RESOURCES)
     display_name = words.short(source) if source != record.logger else record.logger
-    return ShownLine(record.number, record.time, level, record.logger, display_name, message, fields)
+    fields = tuple((key, words.value_text(value)) for key, value in pairs.items())
+    return ShownLine(
+        record.number, record.time, level, record.logger, display_name, message, words.pairs_text(pairs), fields
+    )
+
+
+def collapsed(lines: Iterable[ShownLine]) -> list[ShownLine]:
+    """Return lines, oldest first; equal ones that follow each other are one line with the times of its repeats."""
+    shown: list[ShownLine] = []
+    for following in lines:
+        last = shown[-1] if shown else None
+        if last is not None and _same(last) == _same(following):
+            shown[-1] = replace(last, repeats=(*last.repeats, following.time))
+        else:
+            shown.append(following)
+    return shown
+
+
+def sources(lines: Iterable[ShownLine]) -> list[tuple[str, str]]:
+    """Return loggers and display names of lines, those with most lines first, at most MOST_SOURCES."""
+    counts = Counter((shown.logger, shown.source) for shown in lines)
+    return [source for source, _ in counts.most_common(MOST_SOURCES)]
+
+
+def _same(shown: ShownLine) -> tuple[str, ...]:
+    return shown.level, shown.logger, shown.message, shown.fields
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def page(records: list[LogRecord]) -> tuple[list[ShownLine], str]:
     """Return a page of the results of `search`, oldest first, and the cursor of the page before it, empty if none."""
     page_records = records[:PAGE]
-    return [line(record) for record in reversed(page_records)], cursor(
+    return collapsed(line(record) for record in reversed(page_records)), cursor(
         page_records[-1].position, page_records[-1].number
     ) if len(records) > PAGE else ""
 

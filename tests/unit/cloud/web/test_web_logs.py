@@ -19,7 +19,7 @@ from cloud.server.memory import MemoryCloud
 from cloud.store.sqlite import SqliteHandle
 from cloud.store.tables import core
 from cloud.web.common.closing import GONE
-from cloud.web.views.log_view import LEVELS, PAGE, LogFilter, line
+from cloud.web.views.log_view import BRIEF, LEVELS, PAGE, LogFilter, collapsed, line
 from tests.unit.cloud.pages import HOST, signed_in
 from tests.unit.runtime.parts.web.client import LivePage
 
@@ -235,6 +235,56 @@ def test_live_lines_are_those_that_a_search_finds(
 def test_contents_of_a_line() -> None:
     first = line(LogRecord(BEGIN, "panic", "l", "m", stack="at f\n", fields=({"n": 1, "t": "x"},)))
     assert (first.level, first.message, first.fields) == ("error", "m\nat f", "n=1 t=x")
+
+
+def test_equal_lines_in_a_row_are_shown_line() -> None:
+    records = [entry("a", minute=0), entry("a", minute=1), entry("b", minute=2), entry("a", minute=3)]
+    records += [entry("a", minute=4, n=1), entry("a", "warn", minute=5)]
+    shown = collapsed(map(line, records))
+    assert [(shown_line.message, len(shown_line.repeats)) for shown_line in shown] == [
+        ("a", 1),
+        ("b", 0),
+        ("a", 0),
+        ("a", 0),
+        ("a", 0),
+    ]
+    assert shown[0].repeats == (BEGIN + timedelta(minutes=1),)
+
+
+def test_what_a_closed_line_shows() -> None:
+    assert not line(entry("short")).opens
+    assert line(entry("short", n=1)).opens
+    long = line(entry("x" * 1000))
+    assert (long.opens, long.brief, long.message) == (True, "x" * BRIEF, "x" * 1000)
+    nested = line(entry("a", place={"x": 0.30000000000000004}, text="t"))
+    assert nested.pairs == (("place", '{"x": 0.30000000000000004}'), ("text", "t"))
+
+
+async def test_the_lines_around_a_line(cloud: MemoryCloud, part: str) -> None:
+    await log(cloud, part, *(entry(f"line {number}", minute=number) for number in range(3 * PAGE)))
+    person = await signed_in(cloud)
+    hit = (await person.get(f"/machines/{part}/logs?text=line 300")).text
+    (number,) = re.findall(r'href="\?around=(\d+)#line-', hit)
+    page = (await person.get(f"/machines/{part}/logs?around={number}&text=ignored")).text
+    each = PAGE // 2 - 1
+    assert messages(page) == [f"line {at}" for at in range(300 - each, 300 + each + 1)]
+    assert re.findall(r'id="line-(\d+)"[^>]* class="is-chosen"', page) == [number]
+    assert "data-pause" not in page  # no new lines arrive on it
+    assert (await person.get(f"/machines/{part}/logs?around=999999")).status == 404
+    machine = await cloud.app("new_robot", name="other", location=cloud.first.location)
+    (other,) = await cloud.app("get_robot_parts", robot_id=machine)
+    assert (await person.get(f"/machines/{other['id']}/logs?around={number}")).status == 404  # of another machine
+
+
+async def test_filters_and_sources_are_links(cloud: MemoryCloud, part: str) -> None:
+    await log(cloud, part, entry("a", logger="rdk.x"), entry("b", logger="rdk.x"), entry("c", "error", "rdk.y"))
+    person = await signed_in(cloud)
+    page = (await person.get(f"/machines/{part}/logs?level=info")).text
+    assert re.findall(r'title="Only lines of ([^"]*)"', page) == ["rdk.x", "rdk.y"]
+    assert f'href="/machines/{part}/logs?level=info&amp;logger=rdk.x"' in page
+    chosen = (await person.get(f"/machines/{part}/logs?level=info&logger=rdk.x")).text
+    assert "Only lines of" not in chosen
+    assert f'href="/machines/{part}/logs?level=info" title="Remove this filter"' in chosen
 
 
 def test_a_filter_is_kept_in_the_address() -> None:
