@@ -250,7 +250,7 @@ def paths(part: str, delivery: str) -> list[str]:
     """Return the paths of the measured pages."""
     base = f"/machines/{part}"
     return [
-        "/", "/?sort=problems", "/?q=rover-00042", "/fragments", "/data", "/data?view=readings", "/triggers",
+        "/", "/?sort=problems", "/?q=rover-00002", "/fragments", "/data", "/data?view=readings", "/triggers",
         "/modules", "/locations", "/keys", "/audit", base, f"{base}/config", f"{base}/history",
         f"{base}/logs", f"{base}/logs?text=99", f"{base}/triggers", f"{base}/triggers/deliveries/{delivery}",
     ]  # fmt: skip

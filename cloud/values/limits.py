@@ -145,6 +145,10 @@ LOCATIONS: Final = _count_limit(
 FLEET_JOB_MACHINES: Final = Limit(
     "fleet_job_machines", 10_000, "machines", "in one bulk job", "select fewer, for example one location at a time"
 )
+FLEET_WORK: Final = Limit(
+    "fleet_work", 64 * KIB, "bytes", "in the work of one bulk job, as JSON", "put large values into a fragment"
+)
+FLEET_WORDS: Final = Limit("fleet_words", 10, "words and tags", "in one search of machines", "search for fewer")
 FLEET_JOBS: Final = _count_limit(
     "fleet_jobs", 100, "bulk jobs", "of one organization that are kept; the oldest ended ones are deleted", "wait"
 )
@@ -270,6 +274,8 @@ LIMITS: Final = (
     MACHINES,
     MACHINE_TAGS,
     FLEET_JOB_MACHINES,
+    FLEET_WORK,
+    FLEET_WORDS,
     FLEET_JOBS,
     FLEET_QUEUE,
     FLEET_VIEWS,

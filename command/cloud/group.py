@@ -387,6 +387,7 @@ cloud.add_later(
         "train": "command.cloud.training.trainers:train",
         "modules": "command.cloud.registry.modules:modules",
         "packages": "command.cloud.registry.packages:packages",
+        "fleet": "command.cloud.fleet.group:fleet",
         "fragments": "command.cloud.configurations.fragments:fragments",
         "triggers": "command.cloud.triggers:triggers",
         "releases": "command.cloud.releases.group:releases",

@@ -49,19 +49,20 @@ def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:
     return [(row["id"], row["name"]) for row in rows]
 
 
-def names_of_parts(sql: Sql, parts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the names of the fragments that each part uses directly; parts without fragments are left out."""
-    names: dict[str, list[str]] = {}
+def of_parts(sql: Sql, parts: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return ids and names of the fragments that each part uses directly; parts without fragments are left out."""
+    fragments: dict[str, list[tuple[str, str]]] = {}
     for start in range(0, len(parts), BATCH):
         batch = parts[start : start + BATCH]
         rows = sql.rows(
-            "SELECT subject, fragments.name AS name FROM fragment_uses JOIN fragments ON fragments.id = fragment_id "
+            "SELECT subject, fragments.id AS id, fragments.name AS name "
+            "FROM fragment_uses JOIN fragments ON fragments.id = fragment_id "
             f"WHERE kind = 'part' AND subject IN ({', '.join('?' * len(batch))}) ORDER BY subject, fragments.name",
             *batch,
         )
         for row in rows:
-            names.setdefault(row["subject"], []).append(row["name"])
-    return names
+            fragments.setdefault(row["subject"], []).append((row["id"], row["name"]))
+    return fragments
 
 
 def notify_parts(sql: Sql, subject: str) -> None:

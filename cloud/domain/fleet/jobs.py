@@ -16,7 +16,7 @@ from cloud.domain.fleet.work import Work
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Row, Sql, Value, inserted
 from cloud.values.author import Author
-from cloud.values.limits import FLEET_JOB_MACHINES, FLEET_JOBS, FLEET_QUEUE
+from cloud.values.limits import FLEET_JOB_MACHINES, FLEET_JOBS, FLEET_QUEUE, FLEET_WORK
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -103,6 +103,8 @@ def start(
     if not machines:
         raise MachineError("no machine is selected", kind=ErrorKind.INVALID, remedy="select at least one machine")
     FLEET_JOB_MACHINES.check(len(machines), "the selection")
+    encoded = msgspec.json.encode(work)
+    FLEET_WORK.check(len(encoded), "the work")
     before = jobs(sql, owner)
     FLEET_QUEUE.check_count(sum(entry.state == RUNNING for entry in before), "the organization")
     ended = [entry for entry in before if entry.state != RUNNING]
@@ -115,7 +117,7 @@ def start(
         "organization_id": owner,
         "author_type": author.type,
         "author": author.name,
-        "work": msgspec.json.encode(work).decode(),
+        "work": encoded.decode(),
         "undo_of": undo_of,
         "state": RUNNING,
         "total": len(machines),
@@ -206,7 +208,7 @@ def claim(sql: Sql, now: datetime) -> Job | None:
 
 def release(sql: Sql, subject: str, now: datetime) -> None:
     """Leave a job to other processes, behind other jobs that wait."""
-    sql.run("UPDATE fleet_jobs SET lease = ? WHERE id = ? AND state = 'running'", stored(now), subject)
+    sql.run("UPDATE fleet_jobs SET lease = ? WHERE id = ? AND state = ?", stored(now), subject, RUNNING)
 
 
 def next_claim(sql: Sql) -> datetime | None:
@@ -230,9 +232,10 @@ def conclude(
         position,
         WAITING,
     ) or not sql.run(
-        f"UPDATE fleet_jobs SET {state} = {state} + 1, lease = ? WHERE id = ? AND state = 'running'",
+        f"UPDATE fleet_jobs SET {state} = {state} + 1, lease = ? WHERE id = ? AND state = ?",
         stored(now + LEASE),
         subject,
+        RUNNING,
     ):
         raise Over
     entry = job(sql, subject)

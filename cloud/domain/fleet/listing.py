@@ -12,12 +12,19 @@ from cloud.domain.machines.listed import AWAITING, DEGRADED, OFFLINE, ONLINE
 from cloud.domain.permissions.access import Role, holder
 from cloud.store.sql import Row, Sql, Value
 from cloud.values.author import Author
+from cloud.values.limits import FLEET_WORDS
+from schema import ErrorKind, MachineError
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
 URGENCY: Final = (OFFLINE, DEGRADED, AWAITING, ONLINE)
 """States, the most urgent first."""
 MAX_CHOICES: Final = 50
 """Versions to choose from."""
+
+MAX_PLACES: Final = 10_000
+"""Locations that the words of a search may match: databases limit the parameters of a statement."""
+MAX_WORD: Final = 200
+"""Characters of a word that are compared; names are not longer."""
 
 _COLUMN: Final = {"version": "server", "problems": "calm"}  # by which an order sorts before names
 
@@ -194,6 +201,8 @@ class Listing:
 
     def _condition(self, conditions: FleetFilter) -> tuple[str, list[Value]]:
         """Return the SQL of a filter, which begins with AND unless it is empty, and its parameters."""
+        words = conditions.text.lower().split()
+        FLEET_WORDS.check(len(words) + len(conditions.tags), "the search")
         texts: list[str] = []
         values: list[Value] = []
         for column, value in (("location_id", conditions.location), ("state", conditions.state)):
@@ -220,8 +229,16 @@ class Listing:
                 "WHERE machine_id = fleet_rows.machine_id AND fragment_id = ?)"
             )
             values.append(conditions.fragment)
-        for word in conditions.text.lower().split():
-            text, more = self._word(word)
+        left = MAX_PLACES
+        for word in words:
+            text, more = self._word(word[:MAX_WORD])
+            left -= len(more)
+            if left < 0:
+                raise MachineError(
+                    f"{word[:40]!r} is in the names of too many locations",
+                    kind=ErrorKind.INVALID,
+                    remedy="write more of the name, or choose a location",
+                )
             texts.append(text)
             values += more
         return "".join(f" AND {text}" for text in texts), values

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cloud.documents.paths import changed, index_of
 from cloud.domain.organizations.tags import checked_tags
-from schema import ErrorKind, MachineError, masked, shortened, version_form
+from schema import MASK, ErrorKind, MachineError, is_secret, masked, shortened, version_form
 
 
 class WorkKind(StrEnum):
@@ -38,6 +38,9 @@ CONFIGURES: Final = frozenset(
     }
 )
 """Kinds that save a configuration."""
+
+LISTS: Final = frozenset({"components", "services", "modules", "remotes", "packages", "jobs", "fragments", "triggers"})
+"""Sections that are lists of entries with names."""
 
 MAX_SHOWN: Final = 120
 """Characters of a value in the description of work."""
@@ -103,7 +106,10 @@ def described(work: Work) -> str:
 
 def shown_value(work: Work) -> str:
     """Return the value of the work as JSON, shortened and without secrets."""
-    name = work.path.rpartition(".")[2]
+    names = work.path.split(".")
+    if any(is_secret(name) for name in names):
+        return MASK
+    name = names[-1]
     text = json.dumps(masked({name: work.value})[name], ensure_ascii=False)
     return shortened(text, MAX_SHOWN)
 
@@ -116,12 +122,23 @@ def changed_document(work: Work, document: Mapping[str, Any]) -> Mapping[str, An
     elif work.kind is WorkKind.REMOVE_FRAGMENT:
         after = _without_fragment(document, work.fragment_id)
     elif work.kind is WorkKind.SET_VALUE:
+        _check_entry(document, work.path)
         after = changed(document, work.path, work.value)
     elif work.kind is WorkKind.REMOVE_VALUE:
         after = changed(document, work.path, None) if _has(document, work.path.split(".")) else document
     elif work.kind is WorkKind.PIN_VERSION:
         after = changed(document, f"agent.version_control.{PROGRAMS[work.program]}", work.version)
     return after
+
+
+def _check_entry(document: Mapping[str, Any], path: str) -> None:
+    """Raise MachineError if a path leads into an entry of a list that the configuration does not have."""
+    section, _, rest = path.partition(".")
+    if section in LISTS and rest and not document.get(section):
+        entry = f"{section}.{rest.partition('.')[0]}"
+        raise MachineError(
+            f"there is no {entry}", kind=ErrorKind.NOT_FOUND, remedy=f"the configuration has no {section}"
+        )
 
 
 def _with_fragment(document: Mapping[str, Any], fragment: str, version: str) -> Mapping[str, Any]:

@@ -55,6 +55,18 @@ def server_version(reported: Mapping[str, Any]) -> str:
     return version(reported, "server") or text_of(reported, "version")
 
 
+def fragment_revision(reported: Mapping[str, Any], fragment: str) -> str:
+    """Return the revision of a fragment that a part runs, as it reports it; empty if unknown.
+
+    The form is that of cloud.documents.resolve.version_of: `7+0a1b2c3d-4.5e6f7a8b-1`.
+    """
+    for part in text_of(reported, "revision").partition("+")[2].split("."):
+        name, _, revision = part.rpartition("-")
+        if name and name == fragment[:8]:
+            return revision[:12]
+    return ""
+
+
 def text_of(reported: Mapping[str, Any], key: str) -> str:
     """Return a text of a report; empty for anything else."""
     value = reported.get(key, "")

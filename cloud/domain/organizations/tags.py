@@ -103,14 +103,3 @@ def _write(sql: Sql, table: str, row: Row, add: Collection[str], remove: Collect
 def forget(sql: Sql, machine: str) -> None:
     """Delete the index of a machine that is deleted."""
     sql.run("DELETE FROM machine_tags WHERE machine_id = ?", machine)
-
-
-def in_use(sql: Sql, organization: str, limit: int) -> list[str]:
-    """Return tags of an organization's machines, in order, at most `limit`."""
-    rows = sql.rows(
-        "SELECT DISTINCT tag FROM machine_tags JOIN fleet_rows ON fleet_rows.machine_id = machine_tags.machine_id "
-        "WHERE organization_id = ? ORDER BY tag LIMIT ?",
-        organization,
-        limit,
-    )
-    return [row["tag"] for row in rows]

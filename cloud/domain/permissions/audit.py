@@ -55,6 +55,9 @@ _ID: Final = re.compile(
 )  # see cloud.values.names; keys are longer
 
 
+_VALUES: Final = frozenset({"value", "value_json"})
+"""Fields of messages with values of configurations."""
+
 TOGETHER: Final = frozenset({"set_annotations", "set_arrangement"})
 """Actions of which a person does hundreds in a row. One entry stands for all of an author at one object within GAP."""
 
@@ -280,7 +283,7 @@ def _shown(name: str, value: Any) -> Any:
         return _text(name, value)
     if (record := fields_of(value)) is not None:
         # Values of settings may be secret whatever their names are; the path is enough.
-        return loggable({field: item for field, item in record.items() if field != "value"})
+        return loggable({field: item for field, item in record.items() if field not in _VALUES})
     if isinstance(value, Mapping):
         return LEFT_OUT if value else None
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):

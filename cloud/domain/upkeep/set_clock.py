@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from cloud.domain.fleet import jobs as fleet_jobs
 from cloud.domain.people import invites
 from cloud.domain.training import jobs
 from cloud.domain.triggering import deliveries
@@ -18,6 +19,7 @@ LONGEST: Final = timedelta(seconds=MAX_WAIT) + timedelta(hours=1)
 
 DEADLINES: Final[Sequence[tuple[str, str, str]]] = (
     ("deliveries", "due", deliveries.TOPIC),
+    ("fleet_jobs", "lease", fleet_jobs.TOPIC),
     ("invites", "due", invites.TOPIC),
     ("live", "watched", "watched"),
     ("training_jobs", "lease", jobs.TOPIC),

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
+import trio
+
 from cloud.documents import pieces
 from cloud.documents.pieces import LARGE, SMALL
 from cloud.domain.configurations import configurations
@@ -16,15 +19,20 @@ from cloud.domain.fleet.jobs import Job, JobMachine, Over
 from cloud.domain.fleet.work import CONFIGURES, Work, WorkKind, changed_document
 from cloud.domain.machines import machines
 from cloud.domain.organizations import sharing, tags
+from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Role, require
 from cloud.services.common.base import Cloud
-from cloud.services.common.standing import patiently
+from cloud.services.common.standing import RETRY, patiently
 from cloud.store.sql import Sql
 from models import builtin_models, check_document, in_cloud
-from schema import ErrorKind, MachineError
+from schema import ErrorKind, MachineError, Masker
 from schema.document import decode_document_value
 
 MEANWHILE: Final = "its configuration changed meanwhile"
+ACTION: Final = "change_by_job"
+"""Action of the entries of the audit log."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.fleet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,12 @@ async def apply(cloud: Cloud, job: Job, machine: JobMachine) -> None:
     try:
         try:
             await patiently(application.done)
-        except MachineError as error:
+        except Exception as error:  # one machine must not keep the others from being done
+            if not isinstance(error, MachineError):
+                if isinstance(error, Over):
+                    raise
+                _log.exception("a machine of a job could not be changed", job=job.id, machine=machine.machine)
+                error = MachineError("an unexpected error, which is in the log of the cloud")
             reason = MEANWHILE if isinstance(error, Stale) else str(error)
             await patiently(lambda: application.failed(reason))
     except Over:
@@ -76,6 +89,10 @@ class _Application:
     def _conclude(self, sql: Sql, state: str, *, reason: str = "", effect: Any = None) -> None:
         now = self._cloud.clock()
         jobs.conclude(sql, self._job.id, self._machine.position, state, now, reason=reason, effect=effect)
+        if state == jobs.CHANGED:
+            job = self._job
+            detail = {"job": job.id, "called": self._machine.name, "work": job.work.kind.value}
+            audit.note(sql, job.organization_id, job.author, ACTION, self._machine.machine, detail, now)
 
     def _allowed(self, sql: Sql) -> None:
         """Raise MachineError if the person who started the job may not do this any more."""
@@ -102,9 +119,16 @@ class _Application:
         await store.write(lambda sql: self._saved(sql, before, candidate))
 
     async def _offload(self, size: int, function: Any) -> Any:
+        """Run `function` in the workroom if it may take long; wait while that is full."""
         if size <= SMALL:
             return function()
-        return await self._cloud.room.run(self._job.organization_id, function)
+        while True:
+            try:
+                return await self._cloud.room.run(self._job.organization_id, function)
+            except MachineError as error:
+                if error.kind is not ErrorKind.EXHAUSTED:
+                    raise
+            await trio.sleep(RETRY)
 
     def _before(self, sql: Sql) -> tuple[_Before, str | None]:
         """Return the current configuration, and the one to restore if the job undoes another one."""
@@ -187,8 +211,17 @@ def _retagged(sql: Sql, work: Work, subject: str, plan: Mapping[str, Any]) -> Ma
 def _after(work: Work, text: str, restored: str | None) -> Mapping[str, Any] | None:
     """Return the document to save; None if it is the current one."""
     before: Mapping[str, Any] = pieces.loads(text)
-    after: Mapping[str, Any] = changed_document(work, before) if restored is None else pieces.loads(restored)
+    after: Mapping[str, Any] = changed(work, before) if restored is None else pieces.loads(restored)
     return None if after == before else after
+
+
+def changed(work: Work, before: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a configuration after the work. MachineError without secrets if the work does not fit."""
+    try:
+        return changed_document(work, before)
+    except MachineError as error:
+        text = Masker().and_those_of(before).text(str(error))
+        raise MachineError(text, kind=error.kind) from None
 
 
 def _new_problem(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -198,4 +231,5 @@ def _new_problem(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         for document in (before, after)
     )
     texts = {str(problem) for problem in old}
-    return next((str(problem) for problem in new if str(problem) not in texts), "")
+    problem = next((str(problem) for problem in new if str(problem) not in texts), "")
+    return Masker().and_those_of(after).text(problem)

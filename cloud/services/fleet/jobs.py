@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 
 from cloud.documents.pieces import LARGE
+from cloud.domain.configurations import fragments
 from cloud.domain.fleet import fleet, jobs
 from cloud.domain.fleet.fleet import Reached
 from cloud.domain.fleet.jobs import Job
@@ -205,7 +206,9 @@ class FleetJobs(Service):
         if work.kind is WorkKind.MOVE:
             require(sql, self.author, Role.OWNER, ObjectKind.LOCATION, work.location_id, home=True)
         if work.kind is WorkKind.ADD_FRAGMENT:
-            require(sql, self.author, Role.OPERATOR, ObjectKind.FRAGMENT, work.fragment_id)
+            home = holder(sql, self.author).organization
+            if fragments.usable(sql, home, work.fragment_id, work.fragment_version) is None:
+                raise missing("fragment", f"{work.fragment_id} {work.fragment_version}".strip())
         permitted = [machine for machine in selected if machine.role >= Role.OWNER and machine.home]
         if selected and not permitted:
             raise MachineError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cloud.domain.configurations.fragment_uses import names_of_parts
+from cloud.domain.configurations.fragment_uses import of_parts
 from cloud.domain.fleet import fleet
 from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.health import machine_state
@@ -21,6 +21,9 @@ from schema import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 500
+
+Fragments = dict[str, list[tuple[str, str]]]
+"""Ids and names of fragments by part."""
 
 
 class FleetLists(Service):
@@ -48,7 +51,7 @@ class FleetLists(Service):
             shown = fleet.chosen(sql, self.author, [row.machine for row in rows[:size]])
             counts = listing.counts()
             tags = tagging.tags_of(sql, [machine.id for machine in shown])
-            fragments = names_of_parts(sql, [part.id for machine in shown for part in machine.parts])
+            fragments = of_parts(sql, [part.id for machine in shown for part in machine.parts])
             return m.ListFleetMachinesResponse(
                 [self._message(machine, tags.get(machine.id, []), fragments) for machine in shown],
                 position_text(rows[size - 1]) if len(rows) > size else "",
@@ -64,7 +67,7 @@ class FleetLists(Service):
 
         return await self.read(work)
 
-    def _message(self, machine: FleetMachine, tags: Sequence[str], fragments: dict[str, list[str]]) -> m.FleetMachine:
+    def _message(self, machine: FleetMachine, tags: Sequence[str], fragments: Fragments) -> m.FleetMachine:
         part = machine.parts[0]
         states = [report.states(each.reported) for each in machine.parts]
         return m.FleetMachine(
@@ -84,7 +87,7 @@ class FleetLists(Service):
             report.rejected(part.reported),
             [state for state in report.STATES if any(state in each for each in states)],
             list(tags),
-            list(dict.fromkeys(name for each in machine.parts for name in fragments.get(each.id, ()))),
+            list(dict.fromkeys(name for each in machine.parts for _, name in fragments.get(each.id, ()))),
         )
 
     async def list_machine_tags(self, machine_id: str) -> list[str]:

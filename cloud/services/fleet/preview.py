@@ -10,10 +10,11 @@ from typing import Any, Final
 from cloud.documents import pieces
 from cloud.domain.configurations import configurations
 from cloud.domain.fleet.fleet import Reached
-from cloud.domain.fleet.work import CONFIGURES, Work, WorkKind, changed_document, described
+from cloud.domain.fleet.work import CONFIGURES, Work, WorkKind, described
 from cloud.domain.machines import machines
 from cloud.domain.organizations import tags
 from cloud.services.fleet import fleet_messages as m
+from cloud.services.fleet.applying import changed
 from cloud.store.sql import Sql
 from schema import MachineError, difference_lines
 
@@ -88,7 +89,7 @@ def _pair(work: Work, before: Any) -> tuple[Any, Any]:
     """Return what the work concerns, before and after it."""
     if work.kind in CONFIGURES:
         document: Mapping[str, Any] = pieces.loads(before)
-        return document, changed_document(work, document)
+        return document, changed(work, document)
     if work.kind is WorkKind.ADD_TAGS:
         return before, sorted({*before, *work.tags})
     if work.kind is WorkKind.REMOVE_TAGS:

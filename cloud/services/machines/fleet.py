@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cloud.domain.configurations.fragment_uses import names_of_parts
+from cloud.domain.configurations.fragment_uses import of_parts
 from cloud.domain.data.segments import listed as segments
 from cloud.domain.data.segments.listed import SegmentTotals
 from cloud.domain.fleet import arrangements, fleet, watching
@@ -47,12 +47,12 @@ class SeenMachine:
 class FleetPage:
     """A page of a list of machines. `before` and `after` are the positions of its ends if there are further machines.
 
-    `tags` are by machine, `fragments` names by part. `places`, `agents`, `servers` and `all_tags` are to choose from.
+    `tags` are by machine, `fragments` ids and names by part. `places`, `agents`, `servers` and `all_tags` are choices.
     """
 
     machines: list[FleetMachine]
     tags: Mapping[str, Sequence[str]]
-    fragments: Mapping[str, Sequence[str]]
+    fragments: Mapping[str, Sequence[tuple[str, str]]]
     counts: FleetCounts
     matching: int
     before: Position | None
@@ -107,7 +107,7 @@ class FleetService(Service):
             return FleetPage(
                 shown,
                 tags.tags_of(sql, [machine.id for machine in shown]),
-                names_of_parts(sql, parts),
+                of_parts(sql, parts),
                 counts,
                 listing.count(conditions) if conditions != FleetFilter() else counts.total,
                 rows[0] if rows and (more if backwards else position is not None) else None,

@@ -41,24 +41,28 @@
   /* ---- a list with a checkbox for each entry: select all, or with Shift all up to one */
 
   for (const place of $$("[data-select-all]")) {
-    const all = $("input", place), boxes = $$("input[type=checkbox][name=id]", place.closest("form"));
+    const all = $("input", place), selector = place.dataset.selectAll || "input[type=checkbox][name=id]";
+    const list = place.dataset.selectAll ? document : place.closest("form");
+    const entries = () => $$(selector, list); // read each time: live lists change
     const shown = () => {
-      const count = boxes.filter((box) => box.checked).length;
+      const boxes = entries(), count = boxes.filter((box) => box.checked).length;
       for (const place of $$("[data-selected]", all.form)) place.textContent = count ? `(${count})` : "";
-      all.checked = count === boxes.length;
+      all.checked = count > 0 && count === boxes.length;
       all.indeterminate = count > 0 && count < boxes.length;
     };
     let last = -1;
     place.hidden = false;
     all.addEventListener("change", () => {
-      for (const box of boxes) box.checked = all.checked;
+      for (const box of entries()) box.checked = all.checked;
       shown();
     });
-    boxes.forEach((box, at) => box.addEventListener("click", (event) => {
+    list.addEventListener("click", (event) => {
+      const boxes = entries(), box = event.target, at = boxes.indexOf(box);
+      if (at < 0) return;
       if (event.shiftKey && last >= 0) for (const between of boxes.slice(Math.min(at, last), Math.max(at, last))) between.checked = box.checked;
       last = at;
       shown();
-    }));
+    });
     addEventListener("pageshow", shown); // a browser restores checkboxes when it goes back
   }
 

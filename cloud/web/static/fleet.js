@@ -1,6 +1,6 @@
 "use strict";
 /* Search of machines while typing: the server searches, the address of the page follows so that it can be saved, and the
-   live connection continues with the new filter. Selection of all machines on the page. */
+   live connection continues with the new filter. */
 (() => {
   const { $, $$ } = page;
   const form = $("[data-fleet-filter]");
@@ -35,14 +35,6 @@
   function replace(selector, result) {
     const before = $(selector), after = $(selector, result);
     if (before && after) before.replaceWith(after);
-  }
-
-  const all = $("[data-select-all]");
-  if (all) {
-    all.hidden = false;
-    $("input", all).addEventListener("change", (event) => {
-      for (const box of $$("#machines input[name=machine]")) box.checked = event.target.checked;
-    });
   }
 
   for (const input of $$("input, select", form)) {

@@ -26,8 +26,6 @@ COLUMNS: Final = {
 USUAL: Final = ("state", "location", "version", "revision", "problems", "tags")
 """Columns of a list without a choice."""
 
-_MAX_TAGS: Final = 10  # in one filter
-
 
 @dataclass(frozen=True, slots=True)
 class FleetQuery:
@@ -61,7 +59,7 @@ class FleetQuery:
             query.get("server", ""),
             query.get("update", ""),
             bool(query.get("problems")),
-            tuple(tag for tag in (part.strip() for part in query.get("tag", "").split(",")) if tag)[:_MAX_TAGS],
+            tuple(tag for tag in (part.strip() for part in query.get("tag", "").split(",")) if tag),
             query.get("fragment", ""),
             sort if sort in SORTS else "name",
             columns or USUAL,

@@ -51,7 +51,7 @@ class FleetRow:
     parts: int
     updates: tuple[str, ...]  # states of its agents, of reported.STATES
     tags: tuple[str, ...]
-    fragments: tuple[str, ...]  # names
+    fragments: tuple[str, ...]  # names, with the revisions that the machine runs
     owned: bool  # whether the caller may change it
 
 

@@ -197,8 +197,8 @@ async def many(gallery: Gallery, folder: Path) -> None:
         await gallery.draw("machines-columns", f"{home}/?dense=yes", opened="details.columns, details.new")
         async with running.client() as client:
             listed = (await client.call(FLEET, "", "list_fleet_machines", limit=20))["machines"]
-            for machine in listed:
-                tags = ["hall 1", "press", "batch 7"][: len(machine["name"]) % 3 + 1]
+            for number, machine in enumerate(listed):
+                tags = ["press", "hall 1", "batch 7"][: number % 3 + 1]
                 await client.call(FLEET, "", "add_machine_tags", machine_id=machine["id"], tags=tags)
             await client.call(FLEET, "", "set_fleet_view", name="Batch 7", query="tag=press", shared=True)
             ids = [machine["id"] for machine in listed]

@@ -56,6 +56,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "domain.data.series._readings": ("sorts", "at most MOST readings"),
     "domain.fleet.fleet._locations": ("locations, organizations", FLEET),
     "domain.fleet.fleet._machines": ("locations, machines, parts, trigger_presence, sorts", FLEET),
+    "domain.machines.listed.refresh_stale": ("fleet_rows", "rows that an update of the database left, at the start"),
     "domain.fleet.watching.expire": ("live", FLEET),
     "domain.labelling.palette.label_counts": ("sorts", DATASET),
     "domain.labelling.pictures.machines": ("sorts", DATASET),
@@ -104,7 +105,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "domain.triggering.queue.take": ("trigger_events", ORDERED),
     "domain.triggering.queue.waiting": ("trigger_events", "events that wait to be evaluated"),
     "domain.upkeep.set_clock.correct": (
-        "deliveries, live, training_jobs",
+        "deliveries, fleet_jobs, live, training_jobs",
         "after a wrong clock, at the start and once an hour",
     ),
     "store.moving._copied": ("every", "copies a database"),

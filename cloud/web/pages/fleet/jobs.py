@@ -67,13 +67,19 @@ class Selection:
     """The machines of a form: some with ids, or all that match the query of a list."""
 
     ids: tuple[str, ...]
+    every: bool
     query: str
 
     @classmethod
     def of(cls, form: FormData) -> Selection:
         """Read a form: ids in fields `machine`, unless the field `all` is set; the query in `query`."""
-        ids = () if text_of(form, "all") else tuple(str(each) for each in form.getlist("machine"))
-        return cls(ids, text_of(form, "query"))
+        every = bool(text_of(form, "all"))
+        ids = () if every else tuple(str(each) for each in form.getlist("machine"))
+        if not ids and not every:
+            raise MachineError(
+                "no machine is selected", kind=ErrorKind.INVALID, remedy="go back, and tick machines in the list"
+            )
+        return cls(ids, every, text_of(form, "query"))
 
     def arguments(self) -> dict[str, Any]:
         """Return the selection as arguments of calls."""

@@ -16,6 +16,7 @@ from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.health import STATES
 from cloud.domain.fleet.positions import position_text, read_position
 from cloud.domain.machines.listed import TOPIC
+from cloud.domain.machines.reported import fragment_revision
 from cloud.domain.permissions.access import Role
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
@@ -144,7 +145,11 @@ def _updated(listed: FleetPage, changed: list[FleetMachine]) -> FleetPage:
 
 
 def _row(listed: FleetPage, machine: FleetMachine, cloud: Cloud) -> FleetRow:
-    names = dict.fromkeys(name for part in machine.parts for name in listed.fragments.get(part.id, ()))
+    names = dict.fromkeys(
+        f"{name} {fragment_revision(part.reported, fragment)}".strip()
+        for part in machine.parts
+        for fragment, name in listed.fragments.get(part.id, ())
+    )
     return row(machine, cloud.clock(), listed.tags.get(machine.id, ()), tuple(names))
 
 

@@ -16,6 +16,7 @@ ALLOWED = {
     "create_dataset": "labelling is an operator's work",
     "add_tags_to_binary_data_by_ids": "labelling is an operator's work",
     "remove_tags_from_binary_data_by_ids": "labelling is an operator's work",
+    "set_fleet_view": "a view of the operator's own",
     "mark_part_for_restart": "operators control machines",
 }
 """Actions that the audit log may have in an operator's name."""

@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 import pytest
 import trio
 
+from cloud.domain.machines.machines import note_seen
 from cloud.server.memory import MemoryCloud
 from tests.unit.cloud.pages import HOST, post, signed_in
-from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, finish
+from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, finish, main_part
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
 
 ORIGIN = {"origin": f"http://{HOST}"}
@@ -28,6 +29,8 @@ async def test_a_selection_is_previewed_started_watched_and_undone(cloud: Memory
     page = (await person.get("/")).text
     assert page.count('name="machine"') == 3
     selection = [("machine", ids[0]), ("machine", ids[1])]
+    nothing = await send(person, "/fleet/new", ("query", ""))
+    assert (nothing.status, "No machine is selected" in nothing.text) == (400, True)
     assert "Change 2 selected machines" in (await send(person, "/fleet/new", *selection)).text
     preview = (await send(person, "/fleet/preview", *selection, *VALUE.items())).text
     assert "<strong>2</strong> of 2 machines will change" in preview
@@ -110,6 +113,20 @@ async def test_tags_are_added_and_removed_on_the_page_of_a_machine(cloud: Memory
     await post(person, f"/machines/{machine}/tags", remove="red")
     assert await call(cloud, "list_machine_tags", machine_id=machine) == ["big"]
     assert "is not a tag" in (await post(person, f"/machines/{machine}/tags", add="\u202e")).text
+
+
+async def test_fragments_are_shown_with_the_revision_that_runs(cloud: MemoryCloud) -> None:
+    (machine,) = await fill(cloud, 1, ARM)
+    owner = cloud.first.organization
+    fragment = (await cloud.app("create_fragment", organization_id=owner, name="base", config={"services": []}))["id"]
+    await call(cloud, "start_fleet_job", machine_ids=[machine], work={"kind": "add_fragment", "fragment_id": fragment})
+    await finish(cloud)
+    person = await signed_in(cloud)
+    assert ">base</td>" in (await person.get("/?columns=fragments")).text
+    part = await main_part(cloud, machine)
+    reported = {"revision": f"3+{fragment[:8]}-1"}
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), reported))
+    assert ">base 1</td>" in (await person.get("/?columns=fragments")).text
 
 
 async def test_columns_narrow_rows_and_views(cloud: MemoryCloud, machine: str) -> None:

@@ -7,16 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import trio
 
 from cloud.domain.fleet import jobs
 from cloud.domain.machines import machines
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import delete_key
+from cloud.domain.permissions import audit
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet import applying
-from cloud.services.fleet.runner import run_machine, run_next
+from cloud.services.fleet.runner import TURN, run, run_machine, run_next
 from cloud.store.sql import Sql
-from cloud.values.limits import FLEET_QUEUE
+from cloud.values.limits import FLEET_JOBS, FLEET_QUEUE
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import BOTH, Clock
 from tests.unit.cloud.services.fleet.fleet_help import (
@@ -80,6 +82,11 @@ async def test_a_refused_value_names_the_path_and_changes_nothing(cloud: MemoryC
     assert all(state == "failed" for state, _ in results)
     assert "components" in results[0][1]
     assert "there is no components.gripper" in results[1][1]
+    hall = await cloud.app("create_location", organization_id=cloud.first.organization, name="hall")
+    (bare,) = await fill(cloud, 1, {}, hall["id"])
+    job = await call(cloud, "start_fleet_job", machine_ids=[bare], work=SPEED)
+    await finish(cloud)
+    assert "there is no components.arm: the configuration has no components" in (await outcomes(cloud, job))["m000"][1]
     assert await configuration(cloud, machine) == ARM
 
 
@@ -149,6 +156,48 @@ async def test_tags_locations_and_restarts(cloud: MemoryCloud) -> None:
     assert await cloud.app("list_robots", location_id=hall["id"]) == []
     with pytest.raises(MachineError, match="cannot be undone"):
         await call(cloud, "revert_fleet_job", id=restarted)
+
+
+async def test_reasons_and_the_audit_log_contain_no_secrets_and_name_the_work(cloud: MemoryCloud) -> None:
+    secret = {"components": [{"name": "eye", "model": "fake", "attributes": {"password": "hunter2-hunter2"}}]}
+    ids = [*await fill(cloud, 1, secret)]
+    work = {"kind": "set_value", "path": "components.eye.attributes.password.more", "value_json": '"more-hunter2"'}
+    job = await call(cloud, "start_fleet_job", machine_ids=ids, work=work)
+    good = work | {"path": "components.eye.attributes.password"}
+    changed = await call(cloud, "start_fleet_job", machine_ids=ids, work=good)
+    preview = await call(cloud, "preview_fleet_job", machine_ids=ids, work=good)
+    await finish(cloud)
+    state, reason = (await outcomes(cloud, job))["m000"]
+    assert (state, "password" in reason) == ("failed", True)
+    owner = cloud.first.organization
+    entries = await cloud.cloud.store.read(lambda sql: audit.entries(sql, owner, audit.AuditQuery()))
+    shown = [reason, str(preview), str(await call(cloud, "list_fleet_jobs")), str(entries)]
+    assert [text for text in shown if "hunter2" in text] == []
+    by_action = {entry.action: entry for entry in reversed(entries)}  # the newest of each
+    assert by_action["change_by_job"].subject == ids[0]
+    assert by_action["change_by_job"].detail["job"] == changed
+    started = by_action["start_fleet_job"].detail
+    assert (started["machine_ids"], started["work"]["path"]) == (ids, good["path"])
+
+
+async def test_an_unexpected_error_is_the_outcome_of_one_machine(
+    cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await fill(cloud, 2, ARM)
+    job = await call(cloud, "start_fleet_job", machine_ids=ids, work=SPEED)
+    before, first = applying.changed, []
+
+    def fail_once(*arguments: Any) -> Any:
+        if not first:
+            first.append(1)
+            raise ZeroDivisionError
+        return before(*arguments)
+
+    monkeypatch.setattr(applying, "changed", fail_once)
+    await finish(cloud)
+    result = await outcomes(cloud, job)
+    assert (result["m000"][0], result["m001"]) == ("failed", ("changed", ""))
+    assert "unexpected" in result["m000"][1]
 
 
 # ---- permissions
@@ -221,7 +270,7 @@ async def test_a_job_that_is_killed_after_any_step_does_each_machine_once(cloud:
     job = await call(cloud, "start_fleet_job", machine_ids=ids, work=SPEED)
     store, done = cloud.cloud.store, 0
 
-    class Killed(Exception):
+    class Killed(BaseException):
         pass
 
     class Failing:
@@ -314,6 +363,9 @@ async def test_a_machine_that_is_deleted_meanwhile_is_reported(cloud: MemoryClou
         ({"every": True, "work": {"kind": "add_fragment"}}, "fragment is missing"),
         ({"filter": {"state": "online"}, "work": SPEED}, "no machine is selected"),
         ({"every": True, "work": SPEED, "expected": 7}, "the preview was for 7"),
+        ({"filter": {"text": "a " * 11}, "work": SPEED}, "fleet_words"),
+        ({"every": True, "work": SPEED | {"value_json": f'"{"x" * 70_000}"'}}, "fleet_work"),
+        ({"every": True, "work": {"kind": "add_fragment", "fragment_id": "no-such"}}, "no fragment"),
     ],
 )
 async def test_a_request_that_is_not_clear_is_refused(
@@ -321,6 +373,42 @@ async def test_a_request_that_is_not_clear_is_refused(
 ) -> None:
     with pytest.raises(MachineError, match=text):
         await call(cloud, "start_fleet_job", **arguments)
+
+
+async def test_jobs_take_turns_and_a_caller_waits_for_progress(cloud: MemoryCloud) -> None:
+    ids = await fill(cloud, TURN + 2)
+    first, second = [
+        await call(cloud, "start_fleet_job", machine_ids=ids, work={"kind": "add_tags", "tags": [tag]})
+        for tag in ("first", "second")
+    ]
+    assert await run_next(cloud.cloud, pace=0)  # a turn of the first
+    assert await run_next(cloud.cloud, pace=0)
+    states = [(await call(cloud, "get_fleet_job", id=job))["job"] for job in (first, second)]
+    assert [state["changed"] for state in states] == [TURN, TURN]
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(run, cloud.cloud)
+            finished = TURN
+            while (state := await call(cloud, "wait_for_fleet_job", id=second, finished=finished))[
+                "state"
+            ] == "running":
+                assert state["changed"] > finished
+                finished = state["changed"]
+            while (await call(cloud, "wait_for_fleet_job", id=first, finished=TURN + 2))["state"] == "running":
+                pass
+            nursery.cancel_scope.cancel()
+    assert await call(cloud, "list_machine_tags", machine_id=ids[-1]) == ["first", "second"]
+
+
+async def test_the_oldest_jobs_that_have_ended_are_deleted(cloud: MemoryCloud, machine: str) -> None:
+    started = []
+    for _ in range(FLEET_JOBS.value + 2):
+        started.append(await call(cloud, "start_fleet_job", every=True, work={"kind": "restart"}))
+        await call(cloud, "stop_fleet_job", id=started[-1])
+    kept = [job["id"] for job in await call(cloud, "list_fleet_jobs")]
+    assert kept == started[: -FLEET_JOBS.value - 1 : -1]
+    with pytest.raises(MachineError, match="no fleet job"):
+        await call(cloud, "get_fleet_job", id=started[0])
 
 
 async def test_running_jobs_are_limited(cloud: MemoryCloud, machine: str) -> None:

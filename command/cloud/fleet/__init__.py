@@ -1,0 +1,1 @@
+"""Commands for lists of machines, and work on many of them."""
