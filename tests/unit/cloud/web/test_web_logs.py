@@ -251,7 +251,7 @@ def test_equal_lines_in_a_row_are_shown_line() -> None:
     assert shown[0].repeats == (BEGIN + timedelta(minutes=1),)
 
 
-def test_what_a_closed_line_shows() -> None:
+def test_a_closed_line_is_brief() -> None:
     assert not line(entry("short")).opens
     assert line(entry("short", n=1)).opens
     long = line(entry("x" * 1000))
