@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cloud.domain.machines import reported as report
+from cloud.domain.organizations import tags
 from cloud.store.sql import Row, Sql, Value, inserted
 
 AWAITING: Final = "awaiting"
@@ -59,10 +60,11 @@ def refresh_part(sql: Sql, part: str, *, called: bool = False) -> None:
 
 
 def refresh_stale(sql: Sql, limit: int) -> int:
-    """Derive up to `limit` rows that an update of the database has left empty; return their number."""
+    """Derive up to `limit` rows, with tags, that an update of the database has left empty; return their number."""
     rows = sql.rows("SELECT machine_id FROM fleet_rows WHERE stale = 1 ORDER BY machine_id LIMIT ?", limit)
     for row in rows:
         refresh(sql, row["machine_id"])
+        tags.index(sql, row["machine_id"])
     return len(rows)
 
 

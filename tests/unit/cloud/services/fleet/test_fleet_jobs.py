@@ -400,6 +400,25 @@ async def test_jobs_take_turns_and_a_caller_waits_for_progress(cloud: MemoryClou
     assert await call(cloud, "list_machine_tags", machine_id=ids[-1]) == ["first", "second"]
 
 
+async def test_a_job_can_be_taken_when_the_lease_of_its_process_has_ended(
+    cloud: MemoryCloud, clock: Clock, machine: str
+) -> None:
+    store = cloud.cloud.store
+    assert await store.read(jobs.next_claim) is None
+    job = await call(cloud, "start_fleet_job", every=True, work={"kind": "restart"})
+    taken = await store.write(lambda sql: jobs.claim(sql, clock()))
+    assert taken is not None
+    assert taken.id == job
+    assert await store.write(lambda sql: jobs.claim(sql, clock())) is None
+    due = await store.read(jobs.next_claim)
+    assert due is not None
+    assert jobs.LEASE - timedelta(seconds=1) < due - clock() <= jobs.LEASE
+    clock.now = due
+    taken = await store.write(lambda sql: jobs.claim(sql, clock()))
+    assert taken is not None
+    assert taken.id == job
+
+
 async def test_the_oldest_jobs_that_have_ended_are_deleted(cloud: MemoryCloud, machine: str) -> None:
     started = []
     for _ in range(FLEET_JOBS.value + 2):

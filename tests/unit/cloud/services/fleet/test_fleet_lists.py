@@ -123,12 +123,17 @@ async def test_a_caller_lists_only_machines_at_which_it_has_a_role(cloud: Memory
 
 async def test_rows_of_an_older_database_are_derived_at_the_start(cloud: MemoryCloud, machine: str) -> None:
     await report(cloud, machine, version="1.2.3")
-    blank = "UPDATE fleet_rows SET stale = 1, state = 'offline', server = ''"
-    await cloud.cloud.store.write(lambda sql: sql.run(blank))
+    await call(cloud, "add_machine_tags", machine_id=machine, tags=["red"])
+
+    def blank(sql: Sql) -> None:
+        sql.run("UPDATE fleet_rows SET stale = 1, state = 'offline', server = ''")
+        sql.run("DELETE FROM machine_tags")
+
+    await cloud.cloud.store.write(blank)
     assert await names(cloud, filter={"server_version": "1.2.3"}) == []
     assert await cloud.cloud.store.write(lambda sql: listed.refresh_stale(sql, 10)) == 1
     assert await cloud.cloud.store.write(lambda sql: listed.refresh_stale(sql, 10)) == 0
-    assert await names(cloud, filter={"server_version": "1.2.3"}) == ["rover"]
+    assert await names(cloud, filter={"server_version": "1.2.3", "tags": ["red"]}) == ["rover"]
 
 
 @pytest.mark.parametrize("arguments", [{"sort": "colour"}, {"page_token": "nonsense"}])
