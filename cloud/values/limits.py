@@ -232,6 +232,25 @@ TRAINING_ARGUMENTS: Final = Limit(
     "training_arguments", 16 * KIB, "characters", "in the arguments of one training script", "pass shorter arguments"
 )
 
+# ---- alerts
+
+ALERT_RULES: Final = _count_limit(
+    "alert_rules", 100, "rules of alerts", "of one organization, changed built-in rules included", "delete some"
+)
+ALERT_SCOPE: Final = Limit(
+    "alert_scope", 200, "entries", "in each of the machines, locations and tags of one rule of alerts", "use tags"
+)
+ALERT_TARGETS: Final = Limit(
+    "alert_targets", 20, "targets", "of one rule of alerts, and of the organization for all rules", "remove some"
+)
+ALERT_MESSAGE: Final = Limit("alert_message", 500, "characters", "in the message of a rule of alerts", "shorten it")
+ALERTS: Final = _count_limit(
+    "alerts", 5000, "alerts", "of one organization, states without an alert included", "select fewer machines"
+)
+ALERT_EVENTS: Final = _count_limit(
+    "alert_events", 20_000, "events", "kept in the history of alerts of one organization", "the oldest are deleted"
+)
+
 # ---- SQL queries
 
 SQL_TEXT: Final = Limit("sql_text", 64 * KIB, "bytes", "in one SQL query", "write a shorter query")
@@ -305,6 +324,12 @@ LIMITS: Final = (
     TRAINING_BYTES,
     TRAINING_LABELS,
     TRAINING_ARGUMENTS,
+    ALERT_RULES,
+    ALERT_SCOPE,
+    ALERT_TARGETS,
+    ALERT_MESSAGE,
+    ALERTS,
+    ALERT_EVENTS,
     SQL_TEXT,
     SQL_QUEUE,
     SQL_FORM,
