@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from triggers.events import TrainingEnded as TrainingEnded
     from triggers.events import Where as Where
     from triggers.mail_text import mail as mail
+    from triggers.mail_text import mail_about_alerts as mail_about_alerts
     from triggers.mail_text import mail_about_training as mail_about_training
     from triggers.operators import OPERATORS as OPERATORS
     from triggers.retry import MAX_WAIT as MAX_WAIT
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from triggers.webhook import TRAINING as TRAINING
     from triggers.webhook import WebhookRequest as WebhookRequest
     from triggers.webhook import about_training as about_training
+    from triggers.webhook import alert_request as alert_request
     from triggers.webhook import signed_request as signed_request
     from triggers.webhook import unsigned_request as unsigned_request
 else:
@@ -105,8 +107,15 @@ else:
             ],
             "smtp": ["Mailer", "SmtpSettings"],
             "evaluate": ["Explanation", "explain", "fires"],
-            "webhook": ["TRAINING", "WebhookRequest", "about_training", "signed_request", "unsigned_request"],
-            "mail_text": ["mail", "mail_about_training"],
+            "webhook": [
+                "TRAINING",
+                "WebhookRequest",
+                "about_training",
+                "alert_request",
+                "signed_request",
+                "unsigned_request",
+            ],
+            "mail_text": ["mail", "mail_about_alerts", "mail_about_training"],
             "send": ["deliver"],
         },
         modules=["cooldown"],

@@ -29,7 +29,12 @@ _HAPPENED: Final = {
 }
 
 _ENDED: Final = {"completed": "completed", "failed": "failed", "canceled": "was canceled"}
-_LINKS: Final = {**dict.fromkeys(_HAPPENED, "Open the machine"), TRAINING: "Open the training job"}
+_ALERT: Final = "alert"
+_LINKS: Final = {
+    **dict.fromkeys(_HAPPENED, "Open the machine"),
+    TRAINING: "Open the training job",
+    _ALERT: "Open the alerts",
+}
 
 
 def mail(
@@ -75,6 +80,23 @@ def mail_about_training(
     subject = _one_line(f"{model}: training {_ENDED[event.state]}")
     facts = [(name, _one_line(value)) for name, value in rows if value]
     return _message(subject, TRAINING, facts, (), id_, now, sender, [recipient], link)
+
+
+def mail_about_alerts(
+    subject: str,
+    facts: Sequence[tuple[str, str]],
+    lines: Sequence[str],
+    id_: str,
+    now: datetime,
+    *,
+    sender: str,
+    recipient: str,
+    link: str,
+) -> EmailMessage:
+    """Return the message about alerts: names and values of what they have in common, and a line about each."""
+    rows = [(name, _one_line(value)) for name, value in (*facts, ("Time", rfc3339(now)))]
+    blocks = [("Alerts", "\n".join(map(_one_line, lines)))]
+    return _message(_one_line(subject), _ALERT, rows, blocks, id_, now, sender, [recipient], link)
 
 
 def _message(

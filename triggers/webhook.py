@@ -121,6 +121,19 @@ def about_training(event: TrainingEnded, url: str, organization: str, name: str,
     return WebhookRequest("POST", url, safe, msgspec.json.encode(body))
 
 
+def alert_request(url: str, organization: str, name: str, body: Mapping[str, Any]) -> WebhookRequest:
+    """Return the request, without secrets, to `url` about alerts of an organization with this name."""
+    headers = [
+        ("Org-Id", organization),
+        ("Organization-Name", name),
+        ("Trigger-Type", "alert"),
+        ("User-Agent", USER_AGENT),
+        ("Content-Type", "application/json"),
+    ]
+    safe = tuple((key, header_safe(value)) for key, value in headers)
+    return WebhookRequest("POST", url, safe, msgspec.json.encode(body))
+
+
 def header_safe(text: str) -> str:
     """Encode text for a header: characters other than printable ASCII are percent-encoded as UTF-8."""
     plain = text.isascii() and text.isprintable() and text == text.strip()

@@ -1,4 +1,4 @@
-"""Nodes of triggers: presence of machines, evaluation with the hourly check of logs, and the outbox."""
+"""Nodes of triggers and alerts: presence of machines, evaluation of events, hourly check of logs, deadlines, outbox."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import trio
 
+from cloud.domain.alerts import deadlines
+from cloud.domain.alerts.observing import Observer
 from cloud.domain.triggering.evaluation import evaluate
 from cloud.domain.triggering.hourly import watch
 from cloud.domain.triggering.outbox import Outbox
@@ -23,6 +25,7 @@ def nodes(ways: DeliverySettings, restart: Restart) -> list[Node]:
     return [
         Node("presence", _presence, requires={"cloud"}, restart=restart),
         Node("triggers", _triggers, requires={"cloud"}, restart=restart),
+        Node("alerts", _alerts, requires={"cloud"}, restart=restart),
         Node("outbox", partial(_outbox, ways), requires={"cloud"}, restart=restart),
     ]
 
@@ -37,9 +40,14 @@ async def _presence(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[
 async def _triggers(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     cloud: Cloud = deps["cloud"]
     async with trio.open_nursery() as nursery:
-        await nursery.start(evaluate, cloud.store, cloud.events, cloud.links.page)
+        await nursery.start(evaluate, cloud.store, cloud.events, cloud.links.page, Observer(cloud.clock))
         await nursery.start(watch, cloud.store, cloud.clock)
         task_status.started()
+
+
+async def _alerts(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    cloud: Cloud = deps["cloud"]
+    await deadlines.run(cloud.store, cloud.events, cloud.clock, cloud.links.page, task_status=task_status)
 
 
 async def _outbox(ways: DeliverySettings, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:

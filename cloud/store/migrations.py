@@ -6,6 +6,7 @@ import sqlite3
 from typing import Final
 
 from cloud.store.tables import (
+    alerts,
     certificates,
     core,
     data,
@@ -18,7 +19,6 @@ from cloud.store.tables import (
     sessions,
     signalling,
     training,
-    trash,
     triggers,
 )
 from cloud.store.tables.fleet import jobs, lists
@@ -34,7 +34,7 @@ STEPS: Final = (
     certificates.TABLES,
     people.TABLES,
     sessions.TABLES,
-    trash.TABLES,
+    data.TRASH,
     releases.TABLES,
     requests.TABLES,
     signalling.TABLES,
@@ -59,6 +59,7 @@ STEPS: Final = (
     requests.CODES,
     lists.TABLES,
     jobs.TABLES,
+    alerts.TABLES,
 )
 
 

@@ -116,6 +116,10 @@ _RELEASES: Final = (
 """Tables of signed releases, deleted with their organization, apart from the files."""
 
 
+_ALERTS: Final = ("alert_notices", "alert_events", "alerts", "alert_targets", "alert_rules")
+"""Tables of alerts, deleted with their organization."""
+
+
 def delete_organization(sql: Sql, subject: str) -> None:
     """Delete an organization and its keys; PRECONDITION if it owns anything else."""
     organization(sql, subject)
@@ -138,7 +142,7 @@ def delete_organization(sql: Sql, subject: str) -> None:
         "DELETE FROM fleet_job_machines WHERE job_id IN (SELECT id FROM fleet_jobs WHERE organization_id = ?)", subject
     )
     sql.run("DELETE FROM fleet_jobs WHERE organization_id = ?", subject)
-    for table in _RELEASES:
+    for table in (*_RELEASES, *_ALERTS):
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)
 

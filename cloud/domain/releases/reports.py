@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,8 @@ from cloud.domain.machines.machines import note_gone, note_seen
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.machines.reported import UPDATES
 from cloud.domain.releases import agent_report, rollouts
-from cloud.domain.releases.agent_report import Program, Report, moment
+from cloud.domain.releases.agent_report import REPORTED, Program, Report, moment
+from cloud.domain.triggering.queue import UpdateEnded, enqueue
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
 from uplink.releases import AGENT, SERVER
@@ -23,6 +24,9 @@ TOPIC: Final = "agent report"
 
 OUTCOMES: Final = 100
 """Outcomes that are kept of a part and a program, the newest."""
+
+RECENT: Final = timedelta(days=1)
+"""Outcomes that ended longer ago cause no alerts."""
 
 _MAX_TEXT: Final = 500  # characters of a stored reason
 
@@ -72,6 +76,7 @@ def store(sql: Sql, subject: str, report: Report, now: datetime) -> None:
         sql.many(_INSERT, new[-OUTCOMES:])
         if new:
             _keep_newest(sql, subject, program)
+            _announce(sql, subject, max(new, key=lambda row: row[3]), now)
         for version in sorted({str(row[5]) for row in new if row[7] == rollouts.ROLLED_BACK}):
             rollouts.stop_if_failing(sql, record.organization_id, program, version, now)
     sql.notify(TOPIC, subject)
@@ -185,6 +190,13 @@ def _store_program(sql: Sql, subject: str, program: str, report: Program) -> Non
         *texts,
         None if since is None else stored(since),
     )
+
+
+def _announce(sql: Sql, subject: str, row: Sequence[Any], now: datetime) -> None:
+    """Queue the newest outcome of a report for alerts, unless it is old: a new agent reports its whole history."""
+    _, program, _, ended, _, version, _, result, reason = row
+    if result != "superseded" and now - moment_of(ended) < RECENT:
+        enqueue(sql, subject, UpdateEnded(program, version, result, reason), now)
 
 
 def _row(subject: str, program: str, outcome: agent_report.AgentUpdateOutcome, now: datetime) -> Sequence[Any] | None:

@@ -12,7 +12,6 @@ from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items, versions
 from cloud.domain.registry.items import Item
 from cloud.domain.training import job_keys
-from cloud.domain.triggering import training_targets
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql, counted, inserted
 from cloud.values.author import Author
@@ -266,10 +265,8 @@ def change(
 
 
 def _announce(sql: Sql, ended: JobRecord, now: datetime) -> None:
-    """Queue the messages about the end of a job, if its organization wants any."""
+    """Queue the end of a job, for messages and alerts."""
     task = ended.task
-    if not training_targets.count(sql, task.organization_id):
-        return
     event = TrainingEnded(
         job_id=ended.id,
         state=ended.state.value,

@@ -5,7 +5,7 @@ No event is lost, and none creates two deliveries for one target, even if the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -58,30 +58,43 @@ PARTS: Final = 10  # parts in one transaction, which share the wait for the disk
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.triggers")
 
 
+Observe = Callable[[Sql, Queued, Where | None], None]
+"""Function that lets an event happen to alerts, in the same transaction; the place of the part, if it exists."""
+
+
+def observe_nothing(sql: Sql, queued: Queued, place: Where | None) -> None:
+    """Observe nothing."""
+
+
 async def evaluate(
-    store: Store, events: Events, page: Page, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    store: Store,
+    events: Events,
+    page: Page,
+    observe: Observe = observe_nothing,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Evaluate queued events until cancelled. Several processes may do so concurrently."""
     with events.listening(queue.TOPIC) as news:
         task_status.started()
         while True:
-            while await store.write(partial(evaluate_many, page=page)):
+            while await store.write(partial(evaluate_many, page=page, observe=observe)):
                 pass
             await news.all()
 
 
-def evaluate_many(sql: Sql, page: Page) -> int:
+def evaluate_many(sql: Sql, page: Page, observe: Observe = observe_nothing) -> int:
     """Evaluate the oldest events of a few parts; return how many, 0 if none is waiting."""
     count, effort = 0, Effort(EFFORT)
     for _ in range(PARTS):
-        done = evaluate_some(sql, page, effort)
+        done = evaluate_some(sql, page, effort, observe)
         count += done
         if not done or count >= BATCH or effort.left <= 0:
             break
     return count
 
 
-def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
+def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None, observe: Observe = observe_nothing) -> int:
     """Evaluate the oldest events of one part while `effort` lasts; return how many, 0 if none is waiting."""
     effort = Effort(EFFORT) if effort is None else effort
     events = queue.take(sql, BATCH)
@@ -97,6 +110,7 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
                 continue
             for delivery in created:
                 deliveries.add(sql, delivery)
+            observe(sql, queued, None)
         queue.done(sql, events)
         return len(events)
     try:
@@ -110,8 +124,9 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
         stopped = {(stop.trigger, stop.target): stop.entry for stop in deliveries.stops(sql, part)}
         for number, queued in enumerate(events, 1):
             event_effort = Effort(EFFORT)
-            for trigger, entry in triggers:
+            for trigger, entry in triggers if isinstance(queued.event, Happening) else ():
                 _create_deliveries(sql, queued, trigger, entry, place, stopped, page, event_effort)
+            observe(sql, queued, place)
             if event_effort.left <= 0:
                 logs.append(sql, part, [_effort_exceeded(queued)], queued.happened)
             effort.left -= EFFORT - event_effort.left
@@ -141,7 +156,7 @@ def _create_deliveries(
     effort: Effort,
 ) -> None:
     try:
-        assert not isinstance(queued.event, TrainingEnded), "an event of an organization"
+        assert isinstance(queued.event, Happening), "an event for alerts, or of an organization"
         firing = fires(trigger, queued.event, effort)
     except Exception:  # a bug that one trigger meets must not block all later events
         _log.exception("a trigger could not be evaluated", part=queued.part, trigger=trigger.name)

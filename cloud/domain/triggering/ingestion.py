@@ -38,9 +38,9 @@ class Ingestion:
     readings: Sequence[NewReading] = ()
 
 
-def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
-    """Queue an upload, received at `at` (default: now), for the triggers of its part that use data."""
-    if listens(sql, what.part, DATA):
+def ingested(sql: Sql, what: Ingestion, at: datetime | None = None, *, alerts: bool = False) -> None:
+    """Queue an upload, received at `at` (default: now), if triggers of its part use data, or `alerts` do."""
+    if alerts or listens(sql, what.part, DATA):
         event = Ingested(
             what.component_type,
             what.component_name,

@@ -17,7 +17,8 @@ import trio
 
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogRecord
-from cloud.domain.triggering import deliveries, training_messages
+from cloud.domain.triggering import alert_targets, deliveries, training_messages
+from cloud.domain.triggering.alert_targets import ALERT
 from cloud.domain.triggering.configured import target_of
 from cloud.domain.triggering.deliveries import Attempt, Delivery, DeliveryState, shown_target
 from cloud.store.events import Events
@@ -35,6 +36,8 @@ LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svi
 LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record the attempt
 REST: Final = timedelta(seconds=60)
 LOGGER: Final = "app.trigger"
+_OF_ORGANIZATIONS: Final = frozenset({TRAINING, ALERT})
+"""Events of an organization, whose id is the `part` of their deliveries."""
 _REMOVED: Final = {
     False: "the trigger or this target was removed from the configuration",
     True: "this target was removed from the notifications of the organization",
@@ -117,7 +120,7 @@ class Outbox:
             return AttemptOutcome(error=f"this cloud does not deliver {delivery.type} messages", final=True)
         target = await self._store.read(lambda sql: _current(sql, delivery))
         if target is None:
-            return AttemptOutcome(error=_REMOVED[delivery.event == TRAINING], final=True)
+            return AttemptOutcome(error=_REMOVED[delivery.event in _OF_ORGANIZATIONS], final=True)
         limit = LIMITS[delivery.type]
         with trio.move_on_after(limit):
             try:
@@ -133,6 +136,9 @@ def _current(sql: Sql, delivery: Delivery) -> tuple[Notification, str] | None:
     if delivery.event == TRAINING:
         target = training_messages.target(sql, delivery.part, delivery.type, delivery.value)
         return None if target is None else (target, "")
+    if delivery.event == ALERT:
+        target = alert_targets.current(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
+        return None if target is None else (target, "")
     configured = target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
     return None if configured is None else (configured[1], configured[0].secret)
 
@@ -143,7 +149,7 @@ def rest_until(sql: Sql, delivery: Delivery, now: datetime) -> datetime | None:
     Evaluation already applies `seconds_between_notifications` to the times of events. This applies it to arrival at the
     receiver as well, because delays differ. Backlogs are not stretched: no message waits longer than REST.
     """
-    if delivery.test or delivery.attempts or delivery.event == TRAINING or now - delivery.created >= REST:
+    if delivery.test or delivery.attempts or delivery.event in _OF_ORGANIZATIONS or now - delivery.created >= REST:
         return None
     target = target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
     interval = timedelta(0) if target is None else cooldown.interval(*target)
@@ -170,8 +176,8 @@ def conclude(
     )
     if outcome.disable:
         deliveries.stop(sql, delivery, outcome.error, now)
-    if delivery.event == TRAINING:
-        return  # it concerns no machine; the list of notifications shows the last attempt
+    if delivery.event in _OF_ORGANIZATIONS:
+        return  # it is in no machine's log; the list of targets shows the last attempt
     # Log the first failure and the last, not every retry, and not the same first failure of each later message.
     if retry_at is not None and delivery.tries > 0:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -17,11 +17,30 @@ TOPIC: Final = "triggers"
 """Event topic; the subject is the id of a part for which an event was queued."""
 
 
-KINDS: Final[Mapping[str, type[Happening | TrainingEnded]]] = {
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Presence or health of a part may have changed; both are in the database. For alerts."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateEnded:
+    """An update of a program of a part ended. `result` is `updated` or names the failure. For alerts."""
+
+    program: str
+    version: str
+    result: str
+    reason: str
+
+
+QueuedEvent: TypeAlias = Happening | TrainingEnded | Checked | UpdateEnded
+
+KINDS: Final[Mapping[str, type[QueuedEvent]]] = {
     "ingestion": Ingested,
     "presence": Presence,
     "logs": Logged,
     "training": TrainingEnded,
+    "checked": Checked,
+    "update": UpdateEnded,
 }
 
 
@@ -32,10 +51,10 @@ class Queued:
     number: int
     part: str
     happened: datetime
-    event: Happening | TrainingEnded
+    event: QueuedEvent
 
 
-def enqueue(sql: Sql, part: str, event: Happening | TrainingEnded, now: datetime) -> None:
+def enqueue(sql: Sql, part: str, event: QueuedEvent, now: datetime) -> None:
     """Store an event until it has been evaluated. For TrainingEnded, `part` is the id of the organization."""
     kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
     sql.run("INSERT INTO trigger_queues (part_id) VALUES (?) ON CONFLICT (part_id) DO NOTHING", part)

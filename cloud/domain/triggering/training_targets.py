@@ -41,7 +41,7 @@ def add(sql: Sql, owner: str, kind: str, value: str, secret: str, now: datetime)
 
     INVALID for a type, URL, address or secret that cannot be used, EXHAUSTED if there are too many.
     """
-    _check(kind, value, secret)
+    check_target(kind, value, secret)
     if get(sql, owner, kind, value) is not None:
         sql.run(
             "UPDATE training_notifications SET secret = ? WHERE organization_id = ? AND type = ? AND value = ?",
@@ -62,7 +62,8 @@ def add(sql: Sql, owner: str, kind: str, value: str, secret: str, now: datetime)
     inserted(sql, "training_notifications", row)
 
 
-def _check(kind: str, value: str, secret: str) -> None:
+def check_target(kind: str, value: str, secret: str) -> None:
+    """Raise INVALID for a type, URL, address or secret that cannot be used."""
     if kind not in TYPES:
         raise MachineError(
             f"type={kind[:40]!r} is not a type of notification",

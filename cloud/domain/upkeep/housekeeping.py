@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from cloud.domain.alerts import history, states
 from cloud.domain.certificates import authorities
 from cloud.domain.data import readings, retention
 from cloud.domain.fleet import watching
@@ -34,6 +35,8 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("codes that install machines", install_codes.expire),
     ("connection attempts", signalling.expire),
     ("logs of training jobs", training.expire),
+    ("events of alerts", history.expire),
+    ("states of alerts", states.expire),
     ("signed-out sessions", credentials.expire),
     ("deadlines that a wrong clock has set", set_clock.correct),
 )

@@ -18,6 +18,7 @@ from typing import Any, Final
 import structlog
 
 from cloud.blobs import Blob, discard
+from cloud.domain.alerts.observing import listens
 from cloud.domain.data import datasets, files, labels, media, readings, sources
 from cloud.domain.data.parameters import plain
 from cloud.domain.data.readings import NewReading
@@ -138,10 +139,12 @@ class DataSyncService(Service):
             self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id)
             source, queued = _source(sql, metadata, parameters), uses_data(sql, metadata.part_id)
             subject, new = readings.keep(sql, key, source, tags, new_readings, now)
-            if new and queued:
+            origin = (source.component_type, source.component, source.method)
+            alerts = new and listens(sql, source.organization_id, *origin, new_readings)
+            if new and (queued or alerts):
                 times = [received for _, received, _ in new_readings]
                 span = moment_of(min(times)), moment_of(max(times))
-                ingested(sql, _ingestion(source, kind, subject, *span, new_readings))
+                ingested(sql, _ingestion(source, kind, subject, *span, new_readings), alerts=alerts)
             return subject
 
         return m.Uploaded(await self.write(work), "")

@@ -7,10 +7,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from cloud.domain.alerts.observing import problems_of
 from cloud.domain.fleet import watching
 from cloud.domain.machines.machines import PartRecord, mark_restart, note_gone, note_seen, part
 from cloud.domain.machines.signalling import REPORTED as REPORTED_WEBRTC
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
+from cloud.domain.triggering.queue import Checked, enqueue
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.machines.facts import facts, roots
@@ -108,7 +110,11 @@ class Following:
             await patiently(lambda: self._cloud.store.write(work))
 
     def _note(self, sql: Sql, report: Mapping[str, Any], now: datetime) -> None:
-        note_seen(sql, self._subject, now, {**part(sql, self._subject).reported, **report})
+        before = part(sql, self._subject).reported
+        after = {**before, **report}
+        note_seen(sql, self._subject, now, after)
+        if problems_of(before) != problems_of(after):
+            enqueue(sql, self._subject, Checked(), now)
 
 
 def _stored_fields(report: Mapping[str, Any]) -> dict[str, Any]:

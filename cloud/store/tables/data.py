@@ -118,3 +118,13 @@ DROP INDEX files_synced;
 CREATE INDEX data_sources_location ON data_sources (location_id);
 CREATE INDEX data_sources_machine ON data_sources (machine_id);
 """
+
+TRASH: Final = """
+-- Files without rows, which are kept for a while: cloud/store/trash.py.
+CREATE TABLE trash (
+    blob TEXT PRIMARY KEY,
+    since INTEGER NOT NULL,
+    deleted INTEGER NOT NULL  -- 1: a row that named it was deleted; 0: it was in the store and no row named it
+);
+CREATE INDEX trash_since ON trash (since);
+"""

@@ -66,7 +66,9 @@ class Cloud:
 
     def events(self) -> list[tuple[float, bool]]:
         """Return the recorded events as (seconds since the beginning, online)."""
-        rows = self.world.sql().rows("SELECT happened, event FROM trigger_events ORDER BY number")
+        rows = self.world.sql().rows(
+            "SELECT happened, event FROM trigger_events WHERE kind = 'presence' ORDER BY number"
+        )
         return [(row["happened"] / 1e6 - 1_767_225_600, '"online":true' in row["event"]) for row in rows]
 
 

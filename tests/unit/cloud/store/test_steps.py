@@ -44,6 +44,7 @@ HAD = {
     "install codes": "4a0af120466126b9",
     "lists of machines": "e85edf30a3b488d4",
     "jobs of many machines": "c293d128bc99624f",
+    "alerts": "249d18cf024c1488",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

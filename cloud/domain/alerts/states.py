@@ -1,0 +1,273 @@
+"""States of alerts in the database: the only place that stores a step of an alert's life.
+
+The state, its events in the history, and the notices of which messages are made are written in one transaction, with
+the cause. A process that is killed therefore neither loses nor repeats any of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from cloud.domain.alerts import notices
+from cloud.domain.alerts.life import OPEN, Closed, Event, Happened, Level, Output, Phase, State, due, step
+from cloud.domain.alerts.quiet import quiet_until
+from cloud.domain.alerts.rules import RuleRecord
+from cloud.domain.alerts.subjects import Subject, subject_of
+from cloud.domain.organizations.tenants import missing
+from cloud.store.sql import Sql, Value, counted, inserted
+from cloud.values.limits import ALERTS
+from cloud.values.names import new_id
+from cloud.values.times import moment_of, stored
+
+TOPIC: Final = "alerts"
+"""Event topic; the subject is the id of an organization with an alert or a deadline that has changed."""
+AGAIN: Final = timedelta(seconds=1)  # before a deadline that did not change anything is looked at again
+KEPT: Final = timedelta(days=30)  # states without an alert are kept so long after their last change
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.alerts")
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRecord:
+    """A stored alert."""
+
+    id: str
+    organization: str
+    rule_id: str
+    part: str
+    source: str
+    state: State
+    due: datetime | None
+    touched: datetime
+
+
+def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event], now: datetime) -> State | None:
+    """Let events happen to the alert of a rule at a place, in order; return its new state.
+
+    None if nothing is known about it and nothing has to be, and if the organization has too many alerts.
+    """
+    row = sql.row(
+        "SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ? AND part_id = ? AND source = ?",
+        *(subject.organization, record.id, subject.part, subject.source),
+    )
+    alert = None if row is None else _record(row)
+    before = State() if alert is None else alert.state
+    quiet = record.rule.quiet
+    muted = quiet is not None and quiet.mode == "drop" and quiet_until(quiet, now) is not None
+    state = before
+    outputs: list[Output] = []
+    try:
+        for event in events:
+            state, happened = step(record.rule.timing, state, event, now, muted=muted)
+            outputs += happened
+    except Exception:  # a bug that one alert meets must not block all later events
+        _log.exception("an alert could not be changed", rule=record.id, part=subject.part)
+        return None
+    if alert is None:
+        if _is_trivial(state, record):
+            return None
+        if counted(sql, "alerts", "organization_id", subject.organization) >= ALERTS.value:
+            _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)
+            return None
+    identity = new_id() if alert is None else alert.id
+    _store(sql, identity, alert, record, subject, state, now)
+    for output in outputs:
+        _note(sql, identity, record, subject, state, output, now)
+    return state
+
+
+def _is_trivial(state: State, record: RuleRecord) -> bool:
+    """Return whether a state need not be stored. Of readings, the time of the newest one has to be remembered."""
+    idle = state.phase is Phase.OK and state.silenced is None
+    return idle and (not record.rule.timing.patience or state.seen is None)
+
+
+def _store(
+    sql: Sql,
+    identity: str,
+    alert: AlertRecord | None,
+    record: RuleRecord,
+    subject: Subject,
+    state: State,
+    now: datetime,
+) -> None:
+    moment = due(record.rule.timing, state)
+    if moment is not None and moment <= now:
+        moment = now + AGAIN
+    columns: dict[str, Value] = {
+        "open": int(state.phase in OPEN),
+        "state": _encoded(state),
+        "due": None if moment is None else stored(moment),
+        "touched": stored(now),
+    }
+    if alert is None:
+        names: dict[str, Value] = {
+            "id": identity,
+            "organization_id": subject.organization,
+            "rule_id": record.id,
+            "part_id": subject.part,
+            "source": subject.source,
+        }
+        inserted(sql, "alerts", names | columns)
+    else:
+        changes = ", ".join(f"{name} = ?" for name in columns)
+        sql.run(f"UPDATE alerts SET {changes} WHERE id = ?", *columns.values(), identity)
+    if alert is None or alert.due != moment or alert.state.phase is not state.phase:
+        sql.notify(TOPIC, subject.organization)
+
+
+def _note(
+    sql: Sql, identity: str, record: RuleRecord, subject: Subject, state: State, output: Output, now: datetime
+) -> None:
+    value = json.dumps(output.value, ensure_ascii=False)
+    if output.happened is not Happened.REMINDED:
+        row: dict[str, Value] = {
+            "organization_id": subject.organization,
+            "alert_id": identity,
+            "rule_id": record.id,
+            "rule": record.rule.name,
+            "part_id": subject.part,
+            "machine": subject.machine,
+            "location": subject.location,
+            "source": subject.source,
+            "happened": stored(output.at),
+            "recorded": stored(now),
+            "kind": output.happened.value,
+            "value": value,
+            "detail": output.detail,
+        }
+        inserted(sql, "alert_events", row)
+        sql.notify(TOPIC, subject.organization)
+    if output.notify:
+        kind = output.happened.value
+        notices.add(sql, subject.organization, record, identity, kind, output.at, value, state.since, now)
+
+
+# ---- reading
+
+
+def alert(sql: Sql, owner: str, subject: str) -> AlertRecord:
+    """Return one alert of an organization; NOT_FOUND."""
+    row = sql.row("SELECT * FROM alerts WHERE id = ? AND organization_id = ?", subject, owner)
+    if row is None:
+        raise missing("alert", subject)
+    return _record(row)
+
+
+def owner_of(sql: Sql, subject: str) -> tuple[str, str]:
+    """Return the organization and the part of an alert; NOT_FOUND."""
+    row = sql.row("SELECT organization_id, part_id FROM alerts WHERE id = ?", subject)
+    if row is None:
+        raise missing("alert", subject)
+    return row["organization_id"], row["part_id"]
+
+
+def open_alerts(sql: Sql, owner: str) -> list[AlertRecord]:
+    """Return the alerts of an organization that fire or were acknowledged, at most ALERTS."""
+    rows = sql.rows("SELECT * FROM alerts WHERE organization_id = ? AND open = 1 LIMIT ?", owner, ALERTS.value)
+    return [_record(row) for row in rows]
+
+
+def of_rule(sql: Sql, owner: str, rule: str) -> list[AlertRecord]:
+    """Return all states of a rule."""
+    rows = sql.rows("SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ?", owner, rule)
+    return [_record(row) for row in rows]
+
+
+def next_due(sql: Sql) -> datetime | None:
+    """Return the next deadline of any alert."""
+    row = sql.row("SELECT MIN(due) AS due FROM alerts WHERE due IS NOT NULL")
+    return None if row is None or row["due"] is None else moment_of(row["due"])
+
+
+def take_due(sql: Sql, now: datetime, limit: int) -> list[AlertRecord]:
+    """Return alerts whose deadline has come, which this transaction must change; replicas take others."""
+    rows = sql.rows(
+        f"SELECT * FROM alerts WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?{sql.skip_locked}",
+        stored(now),
+        limit,
+    )
+    return [_record(row) for row in rows]
+
+
+def postpone(sql: Sql, subject: str, until: datetime) -> None:
+    """Look at an alert later again."""
+    sql.run("UPDATE alerts SET due = ? WHERE id = ?", stored(until), subject)
+
+
+# ---- ends
+
+
+def close(sql: Sql, record: RuleRecord, alerts: Sequence[AlertRecord], reason: str, now: datetime) -> None:
+    """End alerts that have no meaning any more, without notifications, and forget their states."""
+    for each in alerts:
+        if each.state.phase in OPEN:
+            _, outputs = step(record.rule.timing, each.state, Closed(reason), now)
+            for output in outputs:
+                subject, _ = subject_of(sql, each.organization, each.part, each.source)
+                _note(sql, each.id, record, subject, each.state, output, now)
+        drop(sql, each)
+
+
+def drop(sql: Sql, alert: AlertRecord) -> None:
+    """Forget the state of an alert, and what people have not been notified of."""
+    notices.forget(sql, alert.organization, alert.rule_id, alert.id)
+    sql.run("DELETE FROM alerts WHERE id = ?", alert.id)
+    sql.notify(TOPIC, alert.organization)
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete states without an alert that have not changed for KEPT, and let all listeners look at their deadlines.
+
+    The clock may have been set in the meantime, which no deadline notices. Deadlines that lie further ahead than one
+    can have been set come now.
+    """
+    count = sql.run("DELETE FROM alerts WHERE touched < ? AND open = 0 AND due IS NULL", stored(now - KEPT))
+    moment = stored(now)
+    ahead = sql.run("UPDATE alerts SET due = ?, touched = ? WHERE touched > ?", moment, moment, stored(now + AGAIN))
+    ahead += sql.run("UPDATE alert_notices SET due = ? WHERE due > ?", moment, stored(now + notices.LONGEST))
+    sql.notify(TOPIC, "")
+    return count + ahead
+
+
+# ---- JSON
+
+
+def _encoded(state: State) -> str:
+    values = {name: getattr(state, name) for name in State.__slots__}
+    row: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or value is False or value == "":
+            continue
+        row[name] = stored(value) if isinstance(value, datetime) else value.value if hasattr(value, "name") else value
+    return msgspec.json.encode(row).decode()
+
+
+def _decoded(text: str) -> State:
+    row = msgspec.json.decode(text)
+    times = {name: moment_of(row[name]) for name in _TIMES if name in row}
+    level = Level(row["level"]) if "level" in row else None
+    return State(**{**row, **times, "phase": Phase(row["phase"]), "level": level})
+
+
+_TIMES: Final = ("since", "changed", "seen", "heard", "calm", "silenced", "reminded")
+
+
+def _record(row: Mapping[str, Any]) -> AlertRecord:
+    return AlertRecord(
+        row["id"],
+        row["organization_id"],
+        row["rule_id"],
+        row["part_id"],
+        row["source"],
+        _decoded(row["state"]),
+        None if row["due"] is None else moment_of(row["due"]),
+        moment_of(row["touched"]),
+    )
