@@ -15,6 +15,7 @@ from cloud.domain.permissions import authentication
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.services.agents.agent import AgentDeviceService
 from cloud.services.agents.agent_service import AgentService
+from cloud.services.alerts.alerts import AlertService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud, Service
 from cloud.services.common.standing import while_allowed
@@ -54,6 +55,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.InvitationService": Invitations,
     "machine.cloud.v1.HistoryService": HistoryService,
     "machine.cloud.v1.TriggerService": TriggerService,
+    "machine.cloud.v1.AlertService": AlertService,
     "machine.cloud.v1.ReleaseService": ReleaseService,
     "machine.cloud.v1.AgentService": AgentService,
     "machine.cloud.v1.HealthService": HealthService,
@@ -72,10 +74,13 @@ UPLOADS: Final = (
 """Calls whose messages contain files. Their limit is --max-message, that of all others `cloud.values.limits.CALL`."""
 
 READING: Final = 1024 * 1024
+RULE: Final = 256 * 1024
 PUBLICATION: Final = 2 * MAX_METADATA + 4096
 MESSAGES: Final[Mapping[str, int]] = {
     "/machine.cloud.v1.TriggerService/ExplainTrigger": READING,
     "/machine.cloud.v1.TriggerService/SendTest": READING,
+    "/machine.cloud.v1.AlertService/SetAlertRule": RULE,
+    "/machine.cloud.v1.AlertService/ExplainAlertRule": RULE,
     "/machine.cloud.v1.ReleaseService/UpdateReleaseMetadata": PUBLICATION,
 }
 """Limits in bytes of the messages of calls with a smaller limit than others."""

@@ -390,6 +390,7 @@ cloud.add_later(
         "fleet": "command.cloud.fleet.group:fleet",
         "fragments": "command.cloud.configurations.fragments:fragments",
         "triggers": "command.cloud.triggers:triggers",
+        "alerts": "command.cloud.alerting.alerts:alerts",
         "releases": "command.cloud.releases.group:releases",
         "agent": "command.cloud.agent:agent",
         "network": "command.machine.through.network:network",

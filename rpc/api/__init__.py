@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rpc.api.client import find_method as find_method
     from rpc.api.client import methods_for as methods_for
     from rpc.api.cloud_v1 import AGENTS as AGENTS
+    from rpc.api.cloud_v1 import ALERTS as ALERTS
     from rpc.api.cloud_v1 import FLEET as FLEET
     from rpc.api.cloud_v1 import HEALTH as HEALTH
     from rpc.api.cloud_v1 import HISTORY as HISTORY
@@ -79,7 +80,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "cloud_v1": ["AGENTS", "FLEET", "HEALTH", "HISTORY", "INVITATIONS", "RELEASES", "TRAINING", "TRIGGERS"],
+            "cloud_v1": ["AGENTS", "ALERTS", "FLEET", "HEALTH", "HISTORY", "INVITATIONS", "RELEASES", "TRAINING", "TRIGGERS"],
             "convert.fit": ["FitError"],
             "convert.hints": ["signature_of"],
             "convert.names": ["NAME_FIELDS", "python_name"],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Final
 
+from cloud.domain.alerts import states as alerts
 from cloud.domain.configurations.fragments import fragment
 from cloud.domain.data.datasets import dataset
 from cloud.domain.data.files import file
@@ -51,6 +52,7 @@ class ObjectKind(Enum):
     ITEM = "registry item"
     JOB = "training job"
     QUERY = "saved query"
+    ALERT = "alert"
 
 
 SHARED: Final = frozenset({ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART, ObjectKind.FILE})
@@ -106,6 +108,8 @@ def place_of(sql: Sql, of: ObjectKind, subject: str) -> Place:
         return _place(dataset(sql, subject).organization_id)
     if of is ObjectKind.QUERY:
         return _place(saved_query(sql, subject).organization_id)
+    if of is ObjectKind.ALERT:
+        return _of_alert(sql, subject)
     if of is ObjectKind.JOB:
         return _place(job(sql, subject).task.organization_id)
     if of is ObjectKind.FILE:
@@ -116,6 +120,17 @@ def place_of(sql: Sql, of: ObjectKind, subject: str) -> Place:
     if of is ObjectKind.ROBOT:
         return _below(sql, machine(sql, subject).location_id, ("robot", subject))
     return _below(sql, subject)
+
+
+def _of_alert(sql: Sql, subject: str) -> Place:
+    """Return the place of an alert: its part, for keys of its organization only."""
+    owner, part_id = alerts.owner_of(sql, subject)
+    try:
+        place = place_of(sql, ObjectKind.PART, part_id) if part_id else _place(owner)
+    except MachineError:
+        return _place(owner)  # the part was deleted
+    within = frozenset(each for each in place.within if each[0] != "organization" or each[1] == owner)
+    return replace(place, within=within, part="")
 
 
 def _place(owner: str, *within: tuple[str, str]) -> Place:

@@ -31,9 +31,9 @@ LEFT_OUT: Final = "…"  # replaces documents, bytes and truncated text
 
 VERBS: Final = frozenset(
     {
-        "add", "cancel", "change", "configure", "create", "delete", "deprecate", "install", "mark", "merge", "move",
-        "new", "remove", "rename", "replay", "resend", "revert", "rotate", "send", "set", "share", "start", "stop",
-        "submit", "undeprecate", "unshare", "update", "upload",
+        "acknowledge", "add", "cancel", "change", "configure", "create", "delete", "deprecate", "install", "mark",
+        "merge", "move", "new", "remove", "rename", "replay", "resend", "revert", "rotate", "send", "set", "share",
+        "silence", "start", "stop", "submit", "undeprecate", "unshare", "update", "upload",
     }
 )  # fmt: skip
 """First words of the methods that change something."""

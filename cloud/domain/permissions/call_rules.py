@@ -372,6 +372,25 @@ HISTORY: Final[Mapping[str, Rule]] = {
     "list_fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment_id", inside=True),
 }
 
+AT_ALERTS: Final = signed_in("alerts of the caller's organization, at machines at which the caller has a role")
+
+ALERTS: Final[Mapping[str, Rule]] = {
+    "list_alerts": AT_ALERTS,
+    "get_alert": operator(ObjectKind.ALERT, "alert_id"),
+    "list_alert_events": AT_ALERTS,
+    "acknowledge_alert": operator(ObjectKind.ALERT, "alert_id"),
+    "silence_alert": operator(ObjectKind.ALERT, "alert_id"),
+    "list_alert_rules": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "set_alert_rule": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_alert_rule": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "list_alert_targets": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "add_alert_target": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "remove_alert_target": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "send_alert_test": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "wait_for_alert_test": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "explain_alert_rule": operator(ObjectKind.ORGANIZATION, "organization_id"),
+}
+
 RELEASES: Final[Mapping[str, Rule]] = {
     "create_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "update_release_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -488,6 +507,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.HistoryService": HISTORY,
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
+    "machine.cloud.v1.AlertService": ALERTS,
     "machine.cloud.v1.AgentService": AGENTS,
     "machine.cloud.v1.HealthService": HEALTH,
     "machine.cloud.v1.FleetService": FLEET_CALLS,

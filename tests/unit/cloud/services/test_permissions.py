@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,8 @@ from grpclib.exceptions import GRPCError
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from cloud.domain.alerts import rules, states, subjects
+from cloud.domain.alerts.life import Level, Observed, Tick
 from cloud.domain.data import datasets
 from cloud.domain.organizations import saved_queries as saved
 from cloud.domain.organizations.first import create_owner
@@ -174,6 +176,7 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
         ObjectKind.FILE: file,
         ObjectKind.DATASET: dataset,
         ObjectKind.QUERY: query,
+        ObjectKind.ALERT: await alert_at(cloud, part),
     }
     entries = {
         "owner": (KEY, first.id, first.key),
@@ -192,6 +195,21 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
         for name, (kind, subject, payload) in entries.items()
     }
     return World(cloud, replace(cloud.cloud, store=Dry(store)), ids, authors, tokens)
+
+
+async def alert_at(cloud: MemoryCloud, part: str) -> str:
+    """Let the built-in rule about offline machines fire at a part, and return the id of the alert."""
+
+    def work(sql: Sql) -> str:
+        record = rules.rule(sql, cloud.first.organization, "machine-offline")
+        place = subjects.place_of(sql, part)
+        assert place is not None
+        events = [Observed(NOW, Level.BAD), Tick()]
+        states.apply(sql, record, subjects.subject_at(place), events[:1], NOW)
+        states.apply(sql, record, subjects.subject_at(place), events[1:], NOW + timedelta(hours=1))
+        return states.open_alerts(sql, cloud.first.organization)[0].id
+
+    return await cloud.cloud.store.write(work)
 
 
 def expected(world: World, rule: Rule, caller: str) -> ErrorKind | None:

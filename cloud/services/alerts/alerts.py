@@ -1,0 +1,180 @@
+"""machine.cloud.v1.AlertService: alerts, their history, and what people do about them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from cloud.domain.alerts import history, states
+from cloud.domain.alerts.life import OPEN, Acknowledged, Event, Phase, Silenced
+from cloud.domain.alerts.rule import Rule
+from cloud.domain.alerts.rules import RuleRecord, rule, rules
+from cloud.domain.alerts.states import AlertRecord
+from cloud.domain.alerts.subjects import subject_of
+from cloud.domain.alerts.wording import shown_value
+from cloud.domain.fleet.fleet import fleet
+from cloud.domain.organizations.keys import key
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import ObjectKind, Role, holder, place_of
+from cloud.services.alerts import alert_messages as m
+from cloud.services.alerts.rules import Rules
+from cloud.services.common.base import guarded
+from cloud.store.sql import Sql
+from schema import ErrorKind, MachineError
+
+LONGEST_SILENCE: Final = timedelta(days=30)
+PAGES: Final = 10  # pages of events that one call looks through for those that the caller may see
+
+
+@guarded(call_rules.ALERTS)
+class AlertService(Rules):
+    """Alerts of the organization of the caller, at machines at which the caller has a role."""
+
+    async def list_alerts(self) -> list[m.Alert]:
+        """Return the alerts that fire or were acknowledged, those that fire first, then the newest ones first."""
+        return await self.read(self._open)
+
+    def _open(self, sql: Sql) -> list[m.Alert]:
+        owner = holder(sql, self.author).organization
+        if not owner:
+            return []
+        records = states.open_alerts(sql, owner)
+        visible = self._visible(sql, owner, [record.part for record in records])
+        by_id = {record.id: record for record in rules(sql, owner)}
+        shown = [
+            _alert(sql, record, by_id[record.rule_id])
+            for record in records
+            if record.part in visible and record.rule_id in by_id
+        ]
+        return sorted(shown, key=lambda each: (each.state != "firing", -(each.fired or each.since).timestamp()))  # type: ignore[union-attr]
+
+    def _visible(self, sql: Sql, owner: str, parts: list[str]) -> set[str]:
+        """Return the parts of these at which the caller has a role; "" if it may see training jobs."""
+        role = holder(sql, self.author).role(place_of(sql, ObjectKind.ORGANIZATION, owner))
+        named = list(dict.fromkeys(part for part in parts if part))
+        machines = fleet(sql, self.author, named) if named else []
+        seen = {part.id for machine in machines if machine.role >= Role.OPERATOR for part in machine.parts}
+        if role >= Role.OPERATOR:  # the history has parts that were deleted, too
+            seen |= set(named)
+        return seen | ({""} if role >= Role.OWNER else set())
+
+    async def get_alert(self, alert_id: str) -> m.Alert:
+        """Return one alert, also one that was resolved."""
+
+        def work(sql: Sql) -> m.Alert:
+            owner, _ = states.owner_of(sql, alert_id)
+            record = states.alert(sql, owner, alert_id)
+            return _alert(sql, record, rule(sql, owner, record.rule_id))
+
+        return await self.read(work)
+
+    async def list_alert_events(self, alert_id: str = "", before: int = 0, limit: int = 0) -> m.AlertEvents:
+        """Return events of all alerts, or of one, with numbers below `before` (0: the newest), newest first.
+
+        At most `limit`; 0 means 50, and more than 500 mean 500.
+        """
+        if before < 0 or limit < 0:
+            raise MachineError(f"before ({before}) and limit ({limit}) must not be negative", kind=ErrorKind.INVALID)
+        most = min(limit or history.PAGE, history.MAX_PAGE)
+
+        def work(sql: Sql) -> m.AlertEvents:
+            owner = holder(sql, self.author).organization
+            shown: list[m.AlertEvent] = []
+            last = before
+            for _ in range(PAGES if owner else 0):
+                page = history.events(sql, owner, alert=alert_id, before=last or None, limit=most)
+                visible = self._visible(sql, owner, [event.part for event in page])
+                for event in page:
+                    last = event.number
+                    if event.part in visible:
+                        shown.append(_event(event))
+                    if len(shown) == most:
+                        return m.AlertEvents(shown, last)
+                if len(page) < most:
+                    return m.AlertEvents(shown, 0)
+            return m.AlertEvents(shown, last if owner else 0)
+
+        return await self.read(work)
+
+    async def acknowledge_alert(self, alert_id: str) -> None:
+        """Note that the caller takes care of an alert: there are no more reminders. PRECONDITION unless it fires."""
+
+        def work(sql: Sql) -> None:
+            before = self._happen(sql, alert_id, Acknowledged(self._name(sql)))
+            if before not in OPEN:
+                raise MachineError(
+                    f"the alert is {before.value}: only one that fires can be acknowledged", kind=ErrorKind.PRECONDITION
+                )
+
+        await self.write(work)
+
+    async def silence_alert(self, alert_id: str, until: datetime | None = None) -> None:
+        """Send nothing about an alert before `until`, at most 30 days ahead; without it, end the silence."""
+        if until is not None and not timedelta(0) < until - self.now() <= LONGEST_SILENCE:
+            raise MachineError(
+                "the end of the silence is not within the next 30 days", kind=ErrorKind.INVALID, remedy="choose another"
+            )
+        await self.write(lambda sql: self._happen(sql, alert_id, Silenced(until, self._name(sql))))
+
+    def _happen(self, sql: Sql, alert_id: str, event: Event) -> Phase:
+        owner, _ = states.owner_of(sql, alert_id)
+        record = states.alert(sql, owner, alert_id)
+        subject, _ = subject_of(sql, owner, record.part, record.source)
+        states.apply(sql, rule(sql, owner, record.rule_id), subject, [event], self.now())
+        return record.state.phase
+
+    def _name(self, sql: Sql) -> str:
+        try:
+            return key(sql, self.author.name).name
+        except MachineError:
+            raise missing("key", self.author.name) from None
+
+
+def _alert(sql: Sql, record: AlertRecord, of: RuleRecord) -> m.Alert:
+    subject, _ = subject_of(sql, record.organization, record.part, record.source)
+    state, condition = record.state, of.rule.condition
+    return m.Alert(
+        id=record.id,
+        rule_id=record.rule_id,
+        rule=of.rule.name,
+        kind=of.rule.kind.value,
+        state=state.phase.value,
+        part_id=record.part,
+        machine=subject.machine,
+        location=subject.location,
+        source=record.source,
+        since=state.since,
+        fired=state.changed,
+        seen=state.seen,
+        value=None if state.absent else state.value,
+        threshold=_threshold(of.rule),
+        path=condition.path if condition is not None else "",
+        acknowledged_by=state.by if state.phase is Phase.ACKNOWLEDGED else "",
+        silenced_until=state.silenced,
+    )
+
+
+_SIGNS: Final = {"gt": "above", "gte": "at least", "lt": "below", "lte": "at most", "eq": "equal to", "neq": "not"}
+
+
+def _threshold(chosen: Rule) -> str:
+    condition = chosen.condition
+    return "" if condition is None else f"{_SIGNS[condition.comparison]} {shown_value(condition.threshold)}"
+
+
+def _event(event: history.AlertEvent) -> m.AlertEvent:
+    return m.AlertEvent(
+        number=event.number,
+        alert_id=event.alert,
+        rule_id=event.rule_id,
+        rule=event.rule,
+        part_id=event.part,
+        machine=event.machine,
+        location=event.location,
+        source=event.source,
+        kind=event.kind,
+        happened=event.happened,
+        value=event.value,
+        detail=event.detail,
+    )
