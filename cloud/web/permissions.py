@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.call_rules import (
+    AT_ALERTS,
     FILTERED,
     READABLE,
     ROLE_ANYWHERE,
@@ -103,6 +104,13 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /releases": _OF_FORM,
     "WS /live/releases": ROLE_ANYWHERE,
     "GET /releases/{organization}/{program}/{version}": operator(ObjectKind.ORGANIZATION, "organization"),
+    "GET /alerts": AT_ALERTS,
+    "WS /live/alerts": AT_ALERTS,
+    "GET /alerts/count": AT_ALERTS,
+    "GET /alerts/rules": signed_in("rules of the caller's organization, for its operators"),
+    "POST /alerts/rules": _OF_FORM,
+    "GET /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
+    "POST /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
     "GET /triggers": ROLE_ANYWHERE,
     "WS /live/triggers": ROLE_ANYWHERE,
     # data

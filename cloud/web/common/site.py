@@ -44,6 +44,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
 SECTIONS: Final = (
     ("Machines", "/"),
+    ("Alerts", "/alerts"),
     ("Triggers", "/triggers"),
     ("Fragments", "/fragments"),
     ("Releases", "/releases"),

@@ -92,6 +92,33 @@
   }
   for (const zone of $$("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
 
+  /* ---- forms that name a time of this computer: the difference to UTC in minutes */
+
+  document.addEventListener("submit", (event) => {
+    const offset = event.target.elements.namedItem("offset");
+    if (offset) offset.value = String(-new Date().getTimezoneOffset());
+  }, true);
+
+  /* ---- the number of alerts that fire, in the navigation of every page */
+
+  const alerts = $("nav a[href='/alerts']");
+  if (alerts && $(".sign-out")) {
+    const count = document.createElement("span");
+    count.className = "firing";
+    count.hidden = true;
+    alerts.append(count);
+    const show = async () => {
+      try {
+        const { firing } = await (await fetch("/alerts/count")).json();
+        count.hidden = !firing;
+        count.textContent = firing ? String(firing) : "";
+        count.title = `${firing} firing`;
+      } catch (error) { /* the number stays as it is */ }
+    };
+    show();
+    addEventListener("focus", show);
+  }
+
   /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 
   for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
