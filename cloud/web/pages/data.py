@@ -23,6 +23,7 @@ from cloud.web.api.downloads import Downloads
 from cloud.web.api.series import SeriesData
 from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
+from cloud.web.views.alert_view import rule_link
 from cloud.web.views.data_view import DRAWN, FILES, DataQuery, ReadingTable, amount, plots, table, tile
 from cloud.web.views.plots import WIDTH
 from rpc.pages import plot_props
@@ -102,12 +103,18 @@ class Pages:
         length, further = len(files.data) or len(readings.data), _next(files.last, len(files.data), TILES)
         further = further or _next(readings.last, len(readings.data), LINES)
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]
+        shown_part = await self._part(request, query.part)
         return render(
             request,
             "data.html",
             status_of(error) if error else 200,
             query=query,
-            part=await self._part(request, query.part),
+            part=shown_part,
+            alert_here=rule_link(
+                query.part,
+                shown_part.machine_id if shown_part is not None else "",
+                (query.type, query.component, query.method or "Readings") if query.component else (),
+            ),
             error=error,
             tiles=[tile(file) for file in files.data],
             table=shown,

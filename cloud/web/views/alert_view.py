@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from cloud.domain.alerts.wording import shown_value
 from cloud.services.alerts.alert_messages import Alert, AlertEvent, AlertRule
 from schema import ErrorKind, MachineError
 
@@ -45,8 +46,16 @@ FIELDS: Final = (
 )
 EMPTY: Final[Mapping[str, str]] = {
     **dict.fromkeys(FIELDS, ""),
-    **{"kind": "reading", "operator": "gt", "minutes": "5", "recover": "0", "repeat": "24", "group": "30"},
-    **{"no_data": "keep", "no_data_minutes": "60", "quiet_mode": "delay", "scope": "{}"},
+    "kind": "reading",
+    "operator": "gt",
+    "minutes": "5",
+    "recover": "0",
+    "repeat": "24",
+    "group": "30",
+    "no_data": "keep",
+    "no_data_minutes": "60",
+    "quiet_mode": "delay",
+    "scope": "{}",
 }
 CHOICES: Final[Mapping[str, Any]] = {
     "kind": KINDS,
@@ -82,6 +91,17 @@ def plot_link(alert: Alert) -> str:
     return f"/data?{urlencode({'view': 'readings', **names, **times})}"
 
 
+def rule_link(part: str, machine: str, source: Sequence[str]) -> str:
+    """Return the address of the form of a new rule about readings of a machine, and a source in it if that is known.
+
+    The form plots the readings, and its value is a line to drag.
+    """
+    fields = {"new": "1", "part": part, "method": ":".join(source)}
+    if machine:
+        fields["scope"] = json.dumps({"machines": [machine]})
+    return f"/alerts/rules?{urlencode({name: value for name, value in fields.items() if value})}#form"
+
+
 def words(record: AlertRule) -> str:
     """Return what a rule alerts about, in words."""
     rule = record.rule
@@ -89,7 +109,9 @@ def words(record: AlertRule) -> str:
     condition = rule.get("condition")
     if condition:
         of = f" of {condition['component']}" if condition.get("component") else ""
-        text = f"{condition['path']}{of} {dict(OPERATORS)[condition['comparison']]} {condition['threshold']:}"
+        text = (
+            f"{condition['path']}{of} {dict(OPERATORS)[condition['comparison']]} {shown_value(condition['threshold'])}"
+        )
     seconds = rule.get("for_seconds", 0)
     return f"{text} for {_duration(seconds)}" if seconds else text
 

@@ -188,3 +188,14 @@ def test_the_form_of_a_rule_returns_the_rule() -> None:
     again["condition"] = {name: value for name, value in again["condition"].items() if value != ""}
     for name, value in rule.items():
         assert again[name] == value, name
+
+
+async def test_readings_lead_to_the_form_of_a_rule_about_them(cloud: MemoryCloud, part: str, machine: str) -> None:
+    await measured(cloud, part, cloud.cloud.clock(), celsius=-3.0)
+    browser = await signed_in(cloud)
+    page = (await browser.get(f"/data?view=readings&part={part}&component=s&type=sensor")).text
+    (link,) = re.findall(r'href="(/alerts/rules[^"]*)"', page)
+    form = html.unescape((await browser.get(html.unescape(link).partition("#")[0])).text)
+    assert 'value="sensor:s:Readings"' in form
+    assert f'{{"machines": ["{machine}"]}}' in form
+    assert "selected>rover" in form
