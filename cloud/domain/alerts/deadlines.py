@@ -40,10 +40,12 @@ async def run(
     with events.listening(states.TOPIC) as news:
         task_status.started()
         while True:
-            while await store.write(partial(come_due, now=clock(), up=up, page=page)):
-                pass
             moment = await store.read(next_deadline)
-            with trio.move_on_after(float("inf") if moment is None else (moment - clock()).total_seconds()):
+            now = clock()
+            if moment is not None and moment <= now:
+                await store.write(partial(come_due, now=now, up=up, page=page))
+                continue
+            with trio.move_on_after(float("inf") if moment is None else (moment - now).total_seconds()):
                 await news.all()
 
 

@@ -28,7 +28,7 @@ from cloud.values.times import Clock
 from schema import ErrorKind, MachineError, shortened
 from triggers import Ingested, TrainingEnded, Where
 
-MAX_READINGS: Final = 5000
+MAX_READINGS: Final = 1000
 """Readings of one upload that are compared with each rule: the newest ones. Others are as if they came too late."""
 MAX_REASON: Final = 200  # characters
 

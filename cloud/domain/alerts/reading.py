@@ -10,14 +10,16 @@ from typing import Any, Final
 from cloud.domain.alerts.life import Level, Value
 from cloud.domain.alerts.rule import Condition
 
-MAX_FIELDS: Final = 1000  # fields of one object of a reading that are compared with a pattern
+MAX_FIELDS: Final = 1000  # fields of one reading that are compared with patterns
 MAX_TEXT: Final = 200  # characters of a value that are kept
 _UP: Final = frozenset({"gt", "gte"})
+_ESCAPED: Final = frozenset('"\\')  # JSON writes them in another way
 
 
 def keys_of(condition: Condition) -> tuple[str, ...]:
     """Return the parts of the path that the JSON of a reading must contain: a cheap test before it is parsed."""
-    return tuple(text for segment in condition.path.split(".") for text in segment.split("*") if text)
+    pieces = (text for segment in condition.path.split(".") for text in segment.split("*"))
+    return tuple(text for text in pieces if text and not _ESCAPED & set(text))
 
 
 def value_of(condition: Condition, reading: Any) -> Value:
@@ -31,7 +33,7 @@ def value_of(condition: Condition, reading: Any) -> Value:
     inner = reading.get("readings")
     segments = condition.path.split(".")
     for top in (inner, reading):
-        values = [value for value in _values_at(top, segments) if _usable(value)]
+        values = [value for value in _values_at(top, segments, [MAX_FIELDS]) if _usable(value)]
         numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
         if numbers:
             return float(max(numbers) if condition.comparison in _UP else min(numbers))
@@ -74,7 +76,8 @@ def _between(comparison: str, value: float, recovery: float) -> bool:
     return value > recovery if comparison in _UP else value < recovery
 
 
-def _values_at(value: Any, segments: list[str]) -> Iterator[Any]:
+def _values_at(value: Any, segments: list[str], left: list[int]) -> Iterator[Any]:
+    """Yield the values at a path; `left` has the number of fields that may still be compared with patterns."""
     if not segments:
         yield value
         return
@@ -83,12 +86,15 @@ def _values_at(value: Any, segments: list[str]) -> Iterator[Any]:
     name, rest = segments[0], segments[1:]
     if "*" not in name:
         if name in value:
-            yield from _values_at(value[name], rest)
+            yield from _values_at(value[name], rest, left)
         return
     pattern = name.replace("[", "[[]").replace("?", "[?]")
-    for _, (key, item) in zip(range(MAX_FIELDS), value.items(), strict=False):
+    for key, item in value.items():
+        left[0] -= 1
+        if left[0] < 0:
+            return
         if fnmatchcase(str(key), pattern):
-            yield from _values_at(item, rest)
+            yield from _values_at(item, rest, left)
 
 
 def _usable(value: Any) -> bool:

@@ -36,11 +36,12 @@ class Ingestion:
     first: datetime  # when the machine, or else the cloud, received its earliest piece
     last: datetime
     readings: Sequence[NewReading] = ()
+    alerts: bool = False  # a rule of alerts may be about it
 
 
-def ingested(sql: Sql, what: Ingestion, at: datetime | None = None, *, alerts: bool = False) -> None:
-    """Queue an upload, received at `at` (default: now), if triggers of its part use data, or `alerts` do."""
-    if alerts or listens(sql, what.part, DATA):
+def ingested(sql: Sql, what: Ingestion, at: datetime | None = None) -> None:
+    """Queue an upload, received at `at` (default: now), if triggers of its part use data, or alerts use it."""
+    if what.alerts or listens(sql, what.part, DATA):
         event = Ingested(
             what.component_type,
             what.component_name,

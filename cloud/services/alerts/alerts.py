@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -27,27 +28,51 @@ LONGEST_SILENCE: Final = timedelta(days=30)
 PAGES: Final = 10  # pages of events that one call looks through for those that the caller may see
 
 
+MAX_ALERTS: Final = 500  # in one answer
+
+
+@dataclass(frozen=True, slots=True)
+class AlertOverview:
+    """The number of alerts that fire, of all open ones, and some of them."""
+
+    firing: int
+    count: int
+    alerts: list[m.Alert]
+
+
+def _urgency(record: AlertRecord) -> tuple[bool, float]:
+    moment = record.state.changed or record.touched
+    return record.state.phase is not Phase.FIRING, -moment.timestamp()
+
+
 @guarded(call_rules.ALERTS)
 class AlertService(Rules):
     """Alerts of the organization of the caller, at machines at which the caller has a role."""
 
     async def list_alerts(self) -> list[m.Alert]:
-        """Return the alerts that fire or were acknowledged, those that fire first, then the newest ones first."""
-        return await self.read(self._open)
+        """Return the alerts that fire or were acknowledged, those that fire first, then the newest ones first.
 
-    def _open(self, sql: Sql) -> list[m.Alert]:
-        owner = holder(sql, self.author).organization
-        if not owner:
-            return []
-        records = states.open_alerts(sql, owner)
-        visible = self._visible(sql, owner, [record.part for record in records])
-        by_id = {record.id: record for record in rules(sql, owner)}
-        shown = [
-            _alert(sql, record, by_id[record.rule_id])
-            for record in records
-            if record.part in visible and record.rule_id in by_id
-        ]
-        return sorted(shown, key=lambda each: (each.state != "firing", -(each.fired or each.since).timestamp()))  # type: ignore[union-attr]
+        At most MAX_ALERTS.
+        """
+        return (await self.overview(MAX_ALERTS)).alerts
+
+    async def overview(self, limit: int) -> AlertOverview:
+        """Return at most `limit` alerts, as `list_alerts` does, and the numbers of all of them. Not an RPC."""
+
+        def work(sql: Sql) -> AlertOverview:
+            owner = holder(sql, self.author).organization
+            if not owner:
+                return AlertOverview(0, 0, [])
+            records = states.open_alerts(sql, owner)
+            visible = self._visible(sql, owner, [record.part for record in records])
+            by_id = {record.id: record for record in rules(sql, owner)}
+            shown = [record for record in records if record.part in visible and record.rule_id in by_id]
+            shown.sort(key=_urgency)
+            firing = sum(record.state.phase is Phase.FIRING for record in shown)
+            listed = [_alert(sql, record, by_id[record.rule_id]) for record in shown[:limit]]
+            return AlertOverview(firing, len(shown), listed)
+
+        return await self.read(work)
 
     def _visible(self, sql: Sql, owner: str, parts: list[str]) -> set[str]:
         """Return the parts of these at which the caller has a role; "" if it may see training jobs."""

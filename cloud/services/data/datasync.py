@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
@@ -144,7 +145,7 @@ class DataSyncService(Service):
             if new and (queued or alerts):
                 times = [received for _, received, _ in new_readings]
                 span = moment_of(min(times)), moment_of(max(times))
-                ingested(sql, _ingestion(source, kind, subject, *span, new_readings), alerts=alerts)
+                ingested(sql, replace(_ingestion(source, kind, subject, *span, new_readings), alerts=alerts))
             return subject
 
         return m.Uploaded(await self.write(work), "")

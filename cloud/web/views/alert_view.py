@@ -80,7 +80,7 @@ def shown_events(events: Sequence[AlertEvent]) -> list[ShownEvent]:
 
 
 def plot_link(alert: Alert) -> str:
-    """Return the address of the plot of what an alert is about, around its beginning; "" if it is no reading."""
+    """Return the address of the plot of what an alert is about, around its beginning; "" unless it is a reading."""
     if alert.kind != "reading" or alert.since is None or not alert.part_id:
         return ""
     kind, _, rest = alert.source.partition(":")
@@ -187,7 +187,7 @@ def _condition(form: Mapping[str, str]) -> dict[str, Any]:
     component, _, method = rest.rpartition(":")
     if kind and not rest:
         raise MachineError(
-            f"{kind!r} is no source of readings",
+            f"{kind!r} is not a source of readings",
             kind=ErrorKind.INVALID,
             remedy="write sensor:door:Readings, or nothing for any",
         )

@@ -25,6 +25,7 @@ SIZES: Final = {
     "readings": 40_000,
     "log_entries": 20_000,
     "audit": 20_000,
+    "alert_events": 20_000,
     "deliveries": 20_000,
     "training_events": 20_000,
     "files": 10_000,
@@ -41,6 +42,7 @@ GROWING: Final = frozenset(
         "readings", "segments", "ducklake_data_file", "ducklake_file_column_stats", "segment_sums",
         "log_entries", "files", "file_tags", "file_labels", "dataset_files", "data_uploads", "audit",
         "deliveries", "delivery_attempts", "trigger_events", "training_events",
+        "alert_events", "alert_notices",
     }
 )  # fmt: skip
 SHARED: Final = 40  # different values of columns that are not unique

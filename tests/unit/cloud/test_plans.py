@@ -21,6 +21,9 @@ SOURCES: Final = "sources, not what they have sent"
 SEGMENTS: Final = "segments in a range of time, of which each has thousands of readings"
 ORDERED: Final = "reads the first rows in the order of an index, and stops"
 REASONS: Final[dict[str, tuple[str, str]]] = {
+    "domain.alerts.history.events": ("alert_events", "PostgreSQL reads those kept, newest first"),
+    "domain.alerts.history.expire": ("alert_events, organizations", "events that are kept, once an hour"),
+    "domain.alerts.states.next_due": ("alerts", ORDERED),
     "domain.certificates.authorities.expire": ("authorities", "a few for each organization, once an hour"),
     "domain.certificates.authorities.scopes": ("organizations", FLEET),
     "domain.configurations.fragments.public_fragments": ("fragments", "a list of all that are public"),

@@ -25,6 +25,7 @@ from schema import ErrorKind, MachineError
 
 PAUSE: Final = 1.0  # seconds between two reads of all alerts
 PAGE: Final = 30  # events on a page
+CARDS: Final = 50  # alerts on a page: more would be too much to read, and to render
 MORNING: Final = 8  # hour of the day at which "until tomorrow" ends
 
 
@@ -49,11 +50,12 @@ class _Pages:
         service = AlertService(self._cloud, author_of(request))
         before = request.query_params.get("before", "")
         number = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else 0
-        listed, page = await service.list_alerts(), await service.list_alert_events("", number, PAGE)
+        listed, page = await service.overview(CARDS), await service.list_alert_events("", number, PAGE)
         return render(
             request,
             "alerts.html",
-            alerts=_with_plots(listed),
+            overview=listed,
+            alerts=_with_plots(listed.alerts),
             events=shown_events(page.events),
             older=page.next,
             live="" if number else "/live/alerts",
@@ -68,9 +70,9 @@ class _Pages:
         service = AlertService(self._cloud, page.author)
         async with news_of(self._cloud, (TOPIC, "")) as news:
             while True:
-                listed, events = await service.list_alerts(), await service.list_alert_events("", 0, PAGE)
+                listed, events = await service.overview(CARDS), await service.list_alert_events("", 0, PAGE)
                 pieces = [
-                    Piece("board", "board", (_with_plots(listed),), listed),
+                    Piece("board", "board", (listed, _with_plots(listed.alerts)), listed),
                     Piece("history", "history", (shown_events(events.events),), events.events),
                 ]
                 if patch := patcher.patch(pieces):
@@ -80,8 +82,7 @@ class _Pages:
 
     async def count(self, request: Request) -> Response:
         """`GET /alerts/count`: the number of alerts that fire, for the navigation."""
-        listed = await AlertService(self._cloud, author_of(request)).list_alerts()
-        return JSONResponse({"firing": sum(alert.state == "firing" for alert in listed)})
+        return JSONResponse({"firing": (await AlertService(self._cloud, author_of(request)).overview(0)).firing})
 
     async def show(self, request: Request) -> Response:
         """`GET /alerts/<id>`."""

@@ -109,7 +109,7 @@ async def test_a_rule_is_made_by_the_form_changed_and_deleted(cloud: MemoryCloud
     [
         ({"value": "warm"}, "condition.threshold"),
         ({"minutes": "five"}, "is not a number"),
-        ({"method": "door"}, "is no source of readings"),
+        ({"method": "door"}, "is not a source of readings"),
         ({"scope": "["}, "the machines are not valid"),
         ({"name": ""}, "cannot be called"),
     ],

@@ -83,8 +83,8 @@ class Kitchen:
     async def upload(self, part: str, pairs: list[tuple[float, float]]) -> None:
         now = self.clock()
         readings = tuple(new_reading(self.at(minute), now, {"readings": {"celsius": value}}) for minute, value in pairs)
-        what = Ingestion(part, "sensor", "probe", "Readings", "tabular", "f", now, now, readings)
-        await self.write(lambda sql: ingested(sql, what, now, alerts=True))
+        what = Ingestion(part, "sensor", "probe", "Readings", "tabular", "f", now, now, readings, alerts=True)
+        await self.write(lambda sql: ingested(sql, what, now))
 
     async def happen(self, event: Event) -> None:
         def work(sql: Sql) -> None:

@@ -102,12 +102,12 @@ class Home:
     async def upload(self, minute: int, celsius: float) -> None:
         now = self.start + timedelta(minutes=minute)
         new = (new_reading(now, now, {"readings": {"celsius": celsius}}),)
-        what = Ingestion(self.part, "sensor", "probe", "Readings", "tabular", "f", now, now, new)
+        what = Ingestion(self.part, "sensor", "probe", "Readings", "tabular", "f", now, now, new, alerts=True)
         while True:
             await self.up.wait()
             assert self.store is not None
             try:  # an upload that was stored and not acknowledged comes again: a duplicate
-                await self.store.write(lambda sql: ingested(sql, what, now, alerts=True))
+                await self.store.write(lambda sql: ingested(sql, what, now))
             except Killed:  # the other tasks of the process may wait for an event
                 self.process.cancel()
                 await trio.sleep(0.001)

@@ -1,0 +1,101 @@
+"""What is kept of alerts: events for some time and up to a number, and states up to a number."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from cloud.domain.alerts import history, states
+from cloud.domain.alerts.life import Level, Observed
+from cloud.domain.alerts.reading import MAX_FIELDS, keys_of, value_of
+from cloud.domain.alerts.rule import Condition
+from cloud.domain.alerts.rules import rule
+from cloud.domain.alerts.subjects import Subject
+from cloud.server.memory import MemoryCloud
+from cloud.store.sql import Sql
+from cloud.values.limits import ALERT_EVENTS, ALERTS
+from cloud.values.times import stored
+from tests.unit.cloud.conftest import BOTH, Clock
+
+EVENT = (
+    "INSERT INTO alert_events (organization_id, alert_id, rule_id, rule, part_id, machine, location, source, happened, "
+    "recorded, kind, value, detail) VALUES (?, 'a', 'r', 'r', 'p', 'm', 'l', '', ?, ?, 'fired', 'null', '')"
+)
+STATE = (
+    "INSERT INTO alerts (id, organization_id, rule_id, part_id, source, open, state, due, touched) "
+    """VALUES (?, ?, 'machine-offline', ?, '', ?, '{"phase":"ok"}', NULL, ?)"""
+)
+
+
+def counted(sql: Sql, table: str) -> int:
+    row = sql.row(f"SELECT COUNT(*) AS count FROM {table}")
+    assert row is not None
+    return int(row["count"])
+
+
+@BOTH
+async def test_events_are_kept_for_some_time_and_up_to_a_number(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+    old = stored(now - history.RETENTION - timedelta(minutes=1))
+
+    def work(sql: Sql) -> list[int]:
+        sql.many(EVENT, [(owner, old, old)] * 10)
+        first = history.expire(sql, now)
+        sql.many(EVENT, [(owner, stored(now), stored(now))] * (ALERT_EVENTS.value + 7))
+        newest = history.events(sql, owner, limit=1)[0].number
+        second = history.expire(sql, now)
+        assert history.events(sql, owner, limit=1)[0].number == newest
+        assert history.events(sql, owner, alert="a", before=newest, limit=1)[0].number < newest
+        return [first, second, counted(sql, "alert_events")]
+
+    assert await cloud.cloud.store.write(work) == [10, 7, ALERT_EVENTS.value]
+
+
+async def test_states_without_an_alert_are_forgotten_after_a_month(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+    old = stored(now - states.KEPT - timedelta(minutes=1))
+
+    def work(sql: Sql) -> int:
+        sql.many(
+            STATE, [("idle", owner, "1", 0, old), ("open", owner, "2", 1, old), ("new", owner, "3", 0, stored(now))]
+        )
+        states.expire(sql, now)
+        return counted(sql, "alerts")
+
+    assert await cloud.cloud.store.write(work) == 2
+
+
+async def test_an_organization_has_a_limited_number_of_alerts(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+
+    def work(sql: Sql) -> tuple[object, object]:
+        record = rule(sql, owner, "machine-offline")
+        sql.many(STATE, [(f"a{number}", owner, str(number), 0, stored(now)) for number in range(ALERTS.value)])
+        observed = [Observed(now, Level.BAD)]
+        refused = states.apply(sql, record, Subject(owner, "another", ""), observed, now)
+        return refused, states.apply(sql, record, Subject(owner, "7", ""), observed, now)
+
+    refused, accepted = await cloud.cloud.store.write(work)
+    assert refused is None
+    assert accepted is not None
+
+
+async def test_an_organization_is_deleted_with_its_alerts(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+    await cloud.cloud.store.write(lambda sql: sql.many(STATE, [("a", owner, "1", 1, stored(now))]))
+    await cloud.cloud.store.write(lambda sql: sql.many(EVENT, [(owner, stored(now), stored(now))]))
+    await cloud.app("delete_location", location_id=cloud.first.location)
+    await cloud.app("delete_organization", organization_id=owner)
+    tables = ("alerts", "alert_events")
+    assert await cloud.cloud.store.read(lambda sql: [counted(sql, table) for table in tables]) == [0, 0]
+
+
+def test_a_pattern_is_compared_with_a_limited_number_of_fields() -> None:
+    condition = Condition(path="*.*", comparison="gt", threshold=0.0)
+    wide = {f"a{number}": {f"b{inner}": 1 for inner in range(100)} for number in range(1000)}
+    assert value_of(condition, wide) == 1.0
+    late = {**{f"a{number}": number for number in range(MAX_FIELDS)}, "hot": {"x": 9.0}}
+    assert value_of(condition, late) is None
+
+
+def test_names_that_json_escapes_are_not_looked_for() -> None:
+    assert keys_of(Condition(path='a"b.temperature_*_c', comparison="gt", threshold=0.0)) == ("temperature_", "_c")
