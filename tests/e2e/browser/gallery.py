@@ -160,6 +160,7 @@ async def typical(gallery: Gallery, folder: Path) -> None:
 
 async def opened(gallery: Gallery, home: str, part: str) -> None:
     """Draw pages with their forms and details open, and pages that forms and links lead to."""
+    await gallery.draw("alert-rules", f"{home}/alerts/rules", opened="details.new")
     await gallery.draw("fragments-new", f"{home}/fragments", opened="details.new")
     await gallery.draw("modules-new", f"{home}/modules", opened="details.new")
     await gallery.draw("keys-open", f"{home}/keys", opened="details")
@@ -258,6 +259,7 @@ async def of_cloud(gallery: Gallery, home: str) -> None:
         "data",
         "datasets",
         "training",
+        "alerts",
         "triggers",
         "modules",
         "releases",
