@@ -80,7 +80,17 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "cloud_v1": ["AGENTS", "ALERTS", "FLEET", "HEALTH", "HISTORY", "INVITATIONS", "RELEASES", "TRAINING", "TRIGGERS"],
+            "cloud_v1": [
+                "AGENTS",
+                "ALERTS",
+                "FLEET",
+                "HEALTH",
+                "HISTORY",
+                "INVITATIONS",
+                "RELEASES",
+                "TRAINING",
+                "TRIGGERS",
+            ],
             "convert.fit": ["FitError"],
             "convert.hints": ["signature_of"],
             "convert.names": ["NAME_FIELDS", "python_name"],

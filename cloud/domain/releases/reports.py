@@ -13,7 +13,7 @@ from cloud.domain.machines.machines import note_gone, note_seen
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.machines.reported import UPDATES
 from cloud.domain.releases import agent_report, rollouts
-from cloud.domain.releases.agent_report import REPORTED, Program, Report, moment
+from cloud.domain.releases.agent_report import Program, Report, moment
 from cloud.domain.triggering.queue import UpdateEnded, enqueue
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored

@@ -132,7 +132,7 @@ class AlertService(Rules):
                     f"the alert is {before.value}: only one that fires can be acknowledged", kind=ErrorKind.PRECONDITION
                 )
 
-        await self.write(work)
+        await self.change(work)
 
     async def silence_alert(self, alert_id: str, until: datetime | None = None) -> None:
         """Send nothing about an alert before `until`, at most 30 days ahead; without it, end the silence."""
@@ -140,7 +140,7 @@ class AlertService(Rules):
             raise MachineError(
                 "the end of the silence is not within the next 30 days", kind=ErrorKind.INVALID, remedy="choose another"
             )
-        await self.write(lambda sql: self._happen(sql, alert_id, Silenced(until, self._name(sql))))
+        await self.change(lambda sql: self._happen(sql, alert_id, Silenced(until, self._name(sql))))
 
     def _happen(self, sql: Sql, alert_id: str, event: Event) -> Phase:
         owner, _ = states.owner_of(sql, alert_id)

@@ -69,11 +69,11 @@ class Rules(Service):
         `name` is used if `rule` has none. Alerts end without a notification if the rule means something else.
         """
         new = _decoded(rule, name)
-        return await self.write(lambda sql: changing.change(sql, organization_id, rule_id, new, self.now()))
+        return await self.change(lambda sql: changing.change(sql, organization_id, rule_id, new, self.now()))
 
     async def delete_alert_rule(self, organization_id: str, rule_id: str) -> None:
         """Delete a rule; a built-in one becomes what it was at first. Its alerts end without a notification."""
-        await self.write(lambda sql: changing.remove(sql, organization_id, rule_id, self.now()))
+        await self.change(lambda sql: changing.remove(sql, organization_id, rule_id, self.now()))
 
     # ---- targets
 
@@ -102,13 +102,13 @@ class Rules(Service):
 
     async def add_alert_target(self, organization_id: str, type: str, value: str, secret: str = "") -> None:  # noqa: A002 - field of the call
         """Notify a webhook or an email address. `secret` (`whsec_` and base64) signs webhooks and is never returned."""
-        await self.write(
+        await self.change(
             lambda sql: alert_targets.add(sql, organization_id, type, value.strip(), secret.strip(), self.now())
         )
 
     async def remove_alert_target(self, organization_id: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
         """Notify a target no more."""
-        await self.write(lambda sql: alert_targets.remove(sql, organization_id, type, value))
+        await self.change(lambda sql: alert_targets.remove(sql, organization_id, type, value))
 
     async def send_alert_test(self, organization_id: str, rule_id: str) -> list[str]:
         """Send a test message of a rule to its targets; return the ids of the deliveries. PRECONDITION without any."""
@@ -131,7 +131,7 @@ class Rules(Service):
                 deliveries.add(sql, delivery)
             return [delivery.id for delivery in created]
 
-        return await self.write(work)
+        return await self.change(work)
 
     async def wait_for_alert_test(self, organization_id: str, delivery_ids: Sequence[str]) -> list[m.AlertAnswer]:
         """Return the answers to test messages, once all are there, or after 20 seconds."""

@@ -73,6 +73,8 @@ TABS: Final = (
 """The pages of a part; missing ones are left out."""
 
 HELP: Final = (
+    ("/fleet", "howto/work-on-many-machines"),
+    ("/alerts", "howto/alerts"),
     ("/machines/new", "howto/install-machine-agent"),
     ("/machines/{id}/config", "howto/edit-a-configuration"),
     ("/machines/{id}/history", "howto/edit-a-configuration"),
