@@ -343,6 +343,7 @@ TRAINING_PAGES: Final[Mapping[str, Rule]] = {
 ROLES: Final[Mapping[str, Rule]] = {
     "places": GIVES,
     "owns": operator(ObjectKind.ORGANIZATION, "organization", inside=True),
+    "still_signed_in": signed_in("nothing but an error after signing out"),
 }
 
 CHANGES: Final[Mapping[str, Rule]] = {"changes": signed_in("changes in organizations that the caller owns")}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from cloud.domain.fleet.fleet import fleet, locations
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
+from cloud.domain.permissions.credentials import require_in_force
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -41,3 +42,7 @@ class RoleService(Service):
         return await self.read_checked(
             lambda sql: role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization)) >= Role.OWNER
         )
+
+    async def still_signed_in(self) -> None:
+        """Raise UNAUTHENTICATED if the caller has signed out, for pages that need nothing else of the database."""
+        await self.read(lambda sql: require_in_force(sql, self.author))

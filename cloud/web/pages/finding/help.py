@@ -9,7 +9,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.services.common.base import Cloud
-from cloud.web.common.site import render
+from cloud.services.organizations.roles import RoleService
+from cloud.web.common.site import author_of, render
 from cloud.web.help.library import help_library
 from schema import ErrorKind, MachineError
 
@@ -37,12 +38,14 @@ class _Pages:
                 kind=ErrorKind.INVALID,
                 remedy=f"use at most {LONGEST_SEARCH}",
             )
+        await RoleService(self._cloud, author_of(request)).still_signed_in()
         library = await self._cloud.room.run("", help_library)
         results = library.search(text) if text else []
         return render(request, "help.html", groups=library.groups, text=text, results=results)
 
     async def show(self, request: Request) -> Response:
         """`GET /help/{folder}/{page}`: one page."""
+        await RoleService(self._cloud, author_of(request)).still_signed_in()
         path = f"{request.path_params['folder']}/{request.path_params['page']}"
         library = await self._cloud.room.run("", help_library)
         html = await self._cloud.room.run("", lambda: library.html(path))

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from cloud.domain.fleet.listing import FleetFilter
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
+from cloud.services.organizations.roles import RoleService
 from cloud.web.common.site import SECTIONS, TABS, author_of, render
 from cloud.web.help.library import help_library
 from cloud.web.pages.finding.targets import ACTIONS, EACH, SearchTarget, machine_targets, matching, split_tab
@@ -37,6 +38,7 @@ class _Search:
             raise MachineError(
                 f"the search has {len(text)} characters", kind=ErrorKind.INVALID, remedy=f"use at most {LONGEST}"
             )
+        await RoleService(self._cloud, author_of(request)).still_signed_in()
         targets = await self._targets(request, text)
         if wants_json(request.headers):
             return Response(msgspec.json.encode(targets), media_type="application/json")
