@@ -16,11 +16,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.permissions.call_rules import (
-    AT_ALERTS,
-    FILTERED,
-    READABLE,
-    ROLE_ANYWHERE,
+from cloud.domain.permissions.call_rules import AT_ALERTS, FILTERED, READABLE, ROLE_ANYWHERE
+from cloud.domain.permissions.rules import (
     Rule,
     answering,
     home_operator,

@@ -13,6 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from rpc.api.cloud_v1_alerts import ALERT_MESSAGES
+from rpc.api.well_known import DURATION as _DURATION
+from rpc.api.well_known import MAP as _MAP
+from rpc.api.well_known import STRUCT as _STRUCT
+from rpc.api.well_known import TIME as _TIME
+from rpc.api.well_known import VALUE as _VALUE
+
 if TYPE_CHECKING:
     from google.protobuf.descriptor import ServiceDescriptor
     from google.protobuf.descriptor_pb2 import DescriptorProto
@@ -29,11 +36,6 @@ FLEET: Final = f"{PACKAGE}.FleetService"
 TRAINING: Final = f"{PACKAGE}.TrainingService"
 ALERTS: Final = f"{PACKAGE}.AlertService"
 
-_TIME: Final = "google.protobuf.Timestamp"
-_DURATION: Final = "google.protobuf.Duration"
-_STRUCT: Final = "google.protobuf.Struct"
-_VALUE: Final = "google.protobuf.Value"
-_MAP: Final = "map<string,string>"
 _FILES: Final = tuple(f"google/protobuf/{name}.proto" for name in ("duration", "struct", "timestamp"))
 
 MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -492,117 +494,7 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "AddNotificationResponse": (),
     "RemoveNotificationRequest": ("string organization_id = 1", "string type = 2", "string value = 3"),
     "RemoveNotificationResponse": (),
-    # AlertService
-    "Alert": (
-        "string id = 1",
-        "string rule_id = 2",
-        "string rule = 3",
-        "string kind = 4",
-        "string state = 5",
-        "string part_id = 6",
-        "string machine = 7",
-        "string location = 8",
-        "string source = 9",
-        f"{_TIME} since = 10",
-        f"{_TIME} fired = 11",
-        f"{_TIME} seen = 12",
-        f"{_VALUE} value = 13",
-        "string threshold = 14",
-        "string path = 15",
-        "string acknowledged_by = 16",
-        f"{_TIME} silenced_until = 17",
-    ),
-    "ListAlertsRequest": (),
-    "ListAlertsResponse": ("repeated Alert alerts = 1",),
-    "GetAlertRequest": ("string alert_id = 1",),
-    "GetAlertResponse": ("Alert alert = 1",),
-    "AlertEvent": (
-        "int64 number = 1",
-        "string alert_id = 2",
-        "string rule_id = 3",
-        "string rule = 4",
-        "string part_id = 5",
-        "string machine = 6",
-        "string location = 7",
-        "string source = 8",
-        "string kind = 9",
-        f"{_TIME} happened = 10",
-        f"{_VALUE} value = 11",
-        "string detail = 12",
-    ),
-    "ListAlertEventsRequest": ("string alert_id = 1", "int64 before = 2", "int32 limit = 3"),
-    "ListAlertEventsResponse": ("repeated AlertEvent events = 1", "int64 next = 2"),
-    "AcknowledgeAlertRequest": ("string alert_id = 1",),
-    "AcknowledgeAlertResponse": (),
-    "SilenceAlertRequest": ("string alert_id = 1", f"{_TIME} until = 2"),
-    "SilenceAlertResponse": (),
-    "AlertRule": (
-        "string id = 1",
-        "string name = 2",
-        "bool builtin = 3",
-        "bool changed = 4",
-        "int32 open = 5",
-        "bool reaches = 6",
-        f"{_STRUCT} rule = 7",
-    ),
-    "ListAlertRulesRequest": ("string organization_id = 1",),
-    "ListAlertRulesResponse": ("repeated AlertRule rules = 1",),
-    "SetAlertRuleRequest": (
-        "string organization_id = 1",
-        f"{_STRUCT} rule = 2",
-        "string rule_id = 3",
-        "string name = 4",
-    ),
-    "SetAlertRuleResponse": ("string rule_id = 1",),
-    "DeleteAlertRuleRequest": ("string organization_id = 1", "string rule_id = 2"),
-    "DeleteAlertRuleResponse": (),
-    "AlertTarget": (
-        "string type = 1",
-        "string value = 2",
-        "bool signed = 3",
-        "string state = 4",
-        "string error = 5",
-        f"{_TIME} tried = 6",
-    ),
-    "ListAlertTargetsRequest": ("string organization_id = 1",),
-    "ListAlertTargetsResponse": ("repeated AlertTarget targets = 1",),
-    "AddAlertTargetRequest": (
-        "string organization_id = 1",
-        "string type = 2",
-        "string value = 3",
-        "string secret = 4",
-    ),
-    "AddAlertTargetResponse": (),
-    "RemoveAlertTargetRequest": ("string organization_id = 1", "string type = 2", "string value = 3"),
-    "RemoveAlertTargetResponse": (),
-    "SendAlertTestRequest": ("string organization_id = 1", "string rule_id = 2"),
-    "SendAlertTestResponse": ("repeated string delivery_ids = 1",),
-    "AlertAnswer": (
-        "string type = 1",
-        "string value = 2",
-        "string state = 3",
-        "int32 status = 4",
-        "string error = 5",
-    ),
-    "WaitForAlertTestRequest": ("string organization_id = 1", "repeated string delivery_ids = 2"),
-    "WaitForAlertTestResponse": ("repeated AlertAnswer answers = 1",),
-    "PreviewSource": (
-        "string machine = 1",
-        "string source = 2",
-        f"repeated {_TIME} fired = 3",
-        "int32 count = 4",
-        "bool open = 5",
-        "double least = 6",
-        "double greatest = 7",
-    ),
-    "ExplainAlertRuleRequest": ("string organization_id = 1", f"{_STRUCT} rule = 2", "string name = 3"),
-    "ExplainAlertRuleResponse": (
-        f"{_TIME} start = 1",
-        f"{_TIME} end = 2",
-        "int32 count = 3",
-        "repeated PreviewSource sources = 4",
-        "repeated string notes = 5",
-    ),
+    **ALERT_MESSAGES,
 }
 """Fields of each message, as in a .proto file."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cloud.domain.permissions.access import require
-from cloud.domain.permissions.call_rules import Rule
+from cloud.domain.permissions.rules import Rule
 from cloud.services.common.base import Cloud
 from cloud.store.sql import Sql
 from cloud.values.author import Author

@@ -22,10 +22,10 @@ from cloud.domain.machines.ice import IceServers
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Place, Role, require
 from cloud.domain.permissions.authentication import CloudAuthenticator
-from cloud.domain.permissions.call_rules import Rule
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.domain.permissions.homes import Homes
 from cloud.domain.permissions.links import Links
+from cloud.domain.permissions.rules import Rule
 from cloud.domain.queries.query import Engine
 from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.training.abilities import Abilities

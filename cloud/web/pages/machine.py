@@ -31,7 +31,7 @@ from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
 from cloud.web.views.agent_view import agent_view
-from cloud.web.views.fleet_view import next_change
+from cloud.web.views.fleet.fleet_view import next_change
 from cloud.web.views.log_view import ShownLine, line
 from cloud.web.views.machine_view import View, pieces, readings, view
 from cloud.web.views.setup import install_page, setup_page, stage_of

@@ -20,7 +20,7 @@ from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines.reported import problem_count
 from cloud.domain.machines.signalling import REPORTED as WEBRTC
 from cloud.web.views.agent_view import AgentView
-from cloud.web.views.fleet_view import running
+from cloud.web.views.fleet.fleet_view import running
 from rpc.pages import Drawing, Piece, Vertex, drawing, structure
 from support.text.words import dom_id
 

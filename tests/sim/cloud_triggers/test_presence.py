@@ -14,7 +14,8 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.triggering.presence import Watch
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql
-from tests.sim.cloud_triggers.world import DiskStore, World, clock
+from tests.helpers.disk_store import DiskStore
+from tests.sim.cloud_triggers.world import World, clock
 
 
 class Cloud:

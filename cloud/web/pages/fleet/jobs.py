@@ -26,7 +26,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
-from cloud.web.views.fleet_query import FleetQuery
+from cloud.web.views.fleet.fleet_query import FleetQuery
 from rpc.pages import Patcher, Piece
 from schema import ErrorKind, MachineError
 

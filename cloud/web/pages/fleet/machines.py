@@ -25,8 +25,8 @@ from cloud.services.machines.fleet import FleetPage, FleetService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, render, render_macro, status_of, text_of
-from cloud.web.views.fleet_query import COLUMNS, FleetQuery
-from cloud.web.views.fleet_view import PAGE, UPDATE_WORDS, FleetRow, Pager, choices, next_change, row, tiles
+from cloud.web.views.fleet.fleet_query import COLUMNS, FleetQuery
+from cloud.web.views.fleet.fleet_view import PAGE, UPDATE_WORDS, FleetRow, Pager, choices, next_change, row, tiles
 from cloud.web.views.setup import install_page
 from rpc.pages import Patcher, Piece
 from schema import MachineError

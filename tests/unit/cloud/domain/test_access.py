@@ -16,7 +16,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions.access import ObjectKind, Place, Role, best, role_at
 from cloud.domain.permissions.call_rules import APP as RULES
-from cloud.domain.permissions.call_rules import Rule
+from cloud.domain.permissions.rules import Rule
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.services.app import AppService
 from cloud.services.common.base import Service, guarded

@@ -17,7 +17,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
-from cloud.domain.permissions.call_rules import SELF
+from cloud.domain.permissions.rules import SELF
 from cloud.server.memory import MemoryCloud
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded

@@ -30,7 +30,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit, call_rules
 from cloud.domain.permissions.access import SHARED, ObjectKind, Role
-from cloud.domain.permissions.call_rules import Rule
+from cloud.domain.permissions.rules import Rule
 from cloud.domain.training.jobs import NewJob, submit
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents.installation import InstallationService

@@ -9,7 +9,7 @@ import pytest
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.audit import AuditQuery
-from cloud.domain.permissions.call_rules import operator, owner
+from cloud.domain.permissions.rules import operator, owner
 from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql

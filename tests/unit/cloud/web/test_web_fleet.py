@@ -15,7 +15,7 @@ from cloud.domain.triggering.presence import came_online, went_offline
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.web.common.closing import RECONNECT
-from cloud.web.views.fleet_view import PAGE
+from cloud.web.views.fleet.fleet_view import PAGE
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, browser, post, signed_in
 

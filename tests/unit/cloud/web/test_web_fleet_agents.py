@@ -14,7 +14,7 @@ from agent.update.record import UpdateOutcome, UpdateResult
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
-from cloud.web.views.fleet_view import choices
+from cloud.web.views.fleet.fleet_view import choices
 from command.cloud.show import Part, fleet, with_agents
 from rpc.access.credential_types import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS

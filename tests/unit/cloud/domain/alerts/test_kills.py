@@ -26,7 +26,7 @@ from cloud.store.events import Events
 from cloud.store.migrations import migrate
 from cloud.store.sqlite import SqliteHandle
 from cloud.values.times import moment_of
-from tests.sim.cloud_triggers.world import DiskStore, Killed
+from tests.helpers.disk_store import DiskStore, Killed
 from triggers.document import Notification
 from triggers.retry import AttemptOutcome
 

@@ -13,7 +13,7 @@ from cloud.domain.fleet.listing import URGENCY, FleetCounts
 from cloud.domain.machines import reported as report
 from cloud.domain.machines.online import SILENCE, Presence, presence
 from cloud.domain.permissions.access import Role
-from cloud.web.views.fleet_query import FleetQuery
+from cloud.web.views.fleet.fleet_query import FleetQuery
 from support.text.words import dom_id
 
 UPDATE_WORDS: Final = {

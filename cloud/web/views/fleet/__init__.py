@@ -1,0 +1,1 @@
+"""What the list of machines shows, and its filters in an address."""
