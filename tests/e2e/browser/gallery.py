@@ -195,7 +195,7 @@ async def many(gallery: Gallery, folder: Path) -> None:
         await sign_in(gallery.page, running)
         home = f"http://{running.address}"
         await gallery.draw("machines", f"{home}/")
-        await gallery.draw("machines-columns", f"{home}/?dense=yes", opened="details.columns, details.new")
+        await gallery.draw("machines-columns", f"{home}/?dense=yes", opened="details.column-choice, details.new")
         async with running.client() as client:
             listed = (await client.call(FLEET, "", "list_fleet_machines", limit=20))["machines"]
             for number, machine in enumerate(listed):
