@@ -43,6 +43,24 @@ CARDS: Final = (
 )
 PICTURES: Final = "[...document.images].every((each) => each.complete)"
 TROUBLE: Final = "document.querySelector('#counts').innerText.includes('degraded')"
+EDITORS: Final = (
+    "[...document.querySelectorAll('#document, [data-island=sql] textarea')]"
+    ".every((each) => !each.checkVisibility() || document.querySelector('.cm-editor'))"
+)
+"""Every text that an editor replaces is replaced: the script of an editor is loaded after the page."""
+FIELDS: Final = "document.querySelector('main').textContent.includes('data.readings.humidity')"
+"""The page SQL has received the names of fields."""
+AGO: Final = r"""
+(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode, still = text.data.replace(/\d+ (?:s|min|h)(?= ago)/gu, "5 s");
+    if (still !== text.data) text.data = still;
+  }
+  return true;
+})()
+"""
+"""Times that pass are replaced: a longer one breaks into another line, and moves all below it."""
 QUIET: Final = "![...document.querySelectorAll('[aria-busy=true]')].some((each) => each.checkVisibility())"
 """No plot that is seen waits for its numbers."""
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
@@ -94,7 +112,7 @@ class Gallery:
             await self.page.evaluate(
                 f"document.querySelectorAll({json.dumps(opened)}).forEach((one) => one.open = true)"
             )
-        await self.page.until(f"({ready}) && {QUIET}", limit=SETTLED)
+        await self.page.until(f"({ready}) && {EDITORS} && {QUIET}", limit=SETTLED)
         await self._shoot(name)
 
     async def draw_result(self, name: str, url: str, fields: Mapping[str, str], button: str) -> None:
@@ -115,6 +133,7 @@ class Gallery:
             width, height = SIZES[size]
             await self.page.size(width, height, phone=size == "phone")
             await self.page.until(QUIET, limit=SETTLED)
+            await self.page.evaluate(AGO)
             await self.page.until(DRAWN)
             await self.page.screenshot(self.folder / f"{self.scene}-{name}-{size}-{scheme}.png")
 
@@ -181,9 +200,8 @@ async def asked(gallery: Gallery, home: str) -> None:
         "SELECT date_trunc('hour', time_requested) AS hour, AVG(data.readings.temperature) AS celsius,\n"
         "  MAX(data.readings.humidity) AS humidity\nFROM readings WHERE component_name = 'climate' GROUP BY ALL"
     )
-    editor = "!!document.querySelector('.cm-editor')"
     for name, text in (("answer", query), ("mistake", query.replace("component_name", "componet_name"))):
-        await gallery.draw(f"sql-{name}", f"{home}/sql?{urlencode({'query': text})}", editor)
+        await gallery.draw(f"sql-{name}", f"{home}/sql?{urlencode({'query': text})}", FIELDS)
 
 
 async def many(gallery: Gallery, folder: Path) -> None:
@@ -267,7 +285,8 @@ async def of_cloud(gallery: Gallery, home: str) -> None:
         "audit",
         "sql",
     ):
-        await gallery.draw(name, f"{home}/{name}", PICTURES)
+        has_fields = name == "sql" and gallery.scene == "typical"
+        await gallery.draw(name, f"{home}/{name}", FIELDS if has_fields else PICTURES)
     await gallery.draw("readings", f"{home}/data?view=readings")
 
 
