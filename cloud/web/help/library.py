@@ -60,7 +60,7 @@ class HelpLibrary:
     """The documentation in a folder. `groups` has the pages that index.md lists, `pages` all of them by path."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self.pages: Mapping[str, HelpPage] = {
             page.path: page
             for name in FOLDERS
@@ -89,7 +89,7 @@ class HelpLibrary:
         """Return the text of a page as HTML; NOT_FOUND if there is none."""
         if path not in self.pages:
             raise MachineError(f"there is no help page {path!r}", kind=ErrorKind.NOT_FOUND, remedy="search at /help")
-        return _rendered(self._folder, path, frozenset(self.pages))
+        return _rendered(self, path)
 
 
 @cache
@@ -140,16 +140,16 @@ class _Anchors:
 
 
 @lru_cache(maxsize=32)
-def _rendered(folder: Path, path: str, pages: frozenset[str]) -> str:
-    text = _LABEL.sub("", (folder / f"{path}.md").read_text("utf-8"))
-    directory = (folder / path).parent
+def _rendered(library: HelpLibrary, path: str) -> str:
+    text = _LABEL.sub("", (library.folder / f"{path}.md").read_text("utf-8"))
+    directory = (library.folder / path).parent
     text = _INCLUDE.sub(lambda match: f"```\n{(directory / match[1]).read_text('utf-8')}```", text)
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     _mark(tokens)
     for token in tokens:
         if token.children:
-            token.children = list(_linked(token.children, path, pages))
+            token.children = list(_linked(token.children, path, library.pages))
     html = str(parser.renderer.render(tokens, parser.options, {}))
     return html.replace("<pre><code", '<pre tabindex="0"><code')
 
@@ -164,23 +164,31 @@ def _mark(tokens: Sequence[Token]) -> None:
             token.attrSet("tabindex", "0")
 
 
-def _linked(tokens: Sequence[Token], path: str, pages: frozenset[str]) -> Iterator[Token]:
-    """Yield tokens of a line. Links lead to pages of the help; those to files that are not here become plain text."""
+def _linked(tokens: Sequence[Token], path: str, pages: Mapping[str, HelpPage]) -> Iterator[Token]:
+    """Yield tokens of a line. Links lead to pages of the help; those to files that are not here become plain text.
+
+    A link without a text has the title of its page.
+    """
     is_plain = False
-    for token in tokens:
+    for token, following in pairwise([*tokens, Token("end", "", 0)]):
         if token.type == "link_open":
             target = _target(str(token.attrGet("href") or ""), path, pages)
             is_plain = not target
             if is_plain:
                 continue
             token.attrSet("href", target)
+            if following.type == "link_close":
+                page = pages.get(target.removeprefix("/help/").partition("#")[0])
+                yield token
+                yield Token("text", "", 0, content=page.title if page else target)
+                continue
         elif token.type == "link_close" and is_plain:
             is_plain = False
             continue
         yield token
 
 
-def _target(href: str, path: str, pages: frozenset[str]) -> str:
+def _target(href: str, path: str, pages: Mapping[str, HelpPage]) -> str:
     """Return the address of a link of a page; "" if it leads to nothing that the cloud serves."""
     place, _, anchor = href.partition("#")
     if ":" in place or href.startswith("#"):

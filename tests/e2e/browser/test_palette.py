@@ -10,7 +10,7 @@ from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.process import cloud
 
 pytestmark = needs_chromium
-CHOSEN = "document.querySelector('dialog.palette [aria-selected=true] span')?.textContent"
+CHOSEN = "document.querySelector('dialog.finder [aria-selected=true] span')?.textContent"
 
 
 async def test_from_any_page_to_a_machine_and_to_help(tmp_path: Path) -> None:
@@ -35,15 +35,15 @@ async def test_from_any_page_to_a_machine_and_to_help(tmp_path: Path) -> None:
         await page.until("document.readyState === 'complete'")
         await page.press("Control+k")
         await page.type("xyzzy")
-        await page.until_text("Nothing has these words", "dialog.palette")
+        await page.until_text("Nothing has these words", "dialog.finder")
         await page.press("Escape")
-        await page.until("!document.querySelector('dialog.palette').open")
+        await page.until("!document.querySelector('dialog.finder').open")
         await page.size(360, 740, phone=True)
-        await page.click("[data-palette]")
+        await page.click("[data-find]")
         await page.type("rover")
         await page.until(f"{CHOSEN} === 'rover'")
         assert await page.overflow() == 0
-        await page.click("dialog.palette li")
+        await page.click("dialog.finder li")
         await page.until_path(f"/machines/{part['id']}")
 
 
@@ -52,7 +52,7 @@ async def test_without_scripts(tmp_path: Path) -> None:
         await sign_in(page, running)
         await page.scripts(enabled=False)
         await page.goto(f"http://{running.address}/")
-        await page.click("[data-palette]")
+        await page.click("[data-find]")
         await page.until_path("/search")
         await page.fill("[name=text]", "audit")
         await page.press("Enter")

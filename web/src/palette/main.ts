@@ -17,11 +17,11 @@ class Palette {
 
   constructor() {
     const { dialog, input, list, note } = this;
-    dialog.className = 'palette';
+    dialog.className = 'finder';
     dialog.setAttribute('aria-label', 'Go to');
     Object.assign(input, { type: 'search', autocomplete: 'off', maxLength: 100, placeholder: 'Machine, page, action or question' });
-    for (const [name, value] of [['role', 'combobox'], ['aria-label', 'Go to'], ['aria-expanded', 'true'], ['aria-controls', 'palette-list'], ['aria-autocomplete', 'list']] as const) input.setAttribute(name, value);
-    list.id = 'palette-list';
+    for (const [name, value] of [['role', 'combobox'], ['aria-label', 'Go to'], ['aria-expanded', 'true'], ['aria-controls', 'finder-list'], ['aria-autocomplete', 'list']] as const) input.setAttribute(name, value);
+    list.id = 'finder-list';
     list.setAttribute('role', 'listbox');
     list.setAttribute('aria-label', 'Results');
     note.setAttribute('role', 'status');
@@ -89,7 +89,7 @@ class Palette {
       const item = document.createElement('li');
       const title = document.createElement('span');
       const detail = document.createElement('span');
-      item.id = `palette-${String(number)}`;
+      item.id = `finder-${String(number)}`;
       item.setAttribute('role', 'option');
       title.textContent = target.title;
       detail.textContent = [target.kind, target.detail].filter((part) => part !== '').join(', ');
@@ -117,5 +117,5 @@ const open = (event: Event): void => {
   event.preventDefault();
   (palette ??= new Palette()).open();
 };
-for (const link of document.querySelectorAll('[data-palette]')) link.addEventListener('click', open);
+for (const link of document.querySelectorAll('[data-find]')) link.addEventListener('click', open);
 document.addEventListener('keydown', (event) => { if (opens(event)) open(event); });

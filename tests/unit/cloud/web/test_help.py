@@ -19,6 +19,7 @@ PATHS = sorted(LIBRARY.pages)
 def test_links_of_a_page_lead_to_pages_and_headings(path: str) -> None:
     html = LIBRARY.html(path)
     assert "<script" not in html
+    assert not re.search(r"<a [^>]*></a>", html)
     for href in re.findall(r'href="([^"]*)"', html):
         place, _, anchor = href.partition("#")
         if href.startswith("http"):
