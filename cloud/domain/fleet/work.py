@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cloud.documents.paths import changed, index_of
 from cloud.domain.organizations.tags import checked_tags
+from cloud.values.limits import MACHINE_TAGS
 from schema import MASK, ErrorKind, MachineError, is_secret, masked, shortened, version_form
 
 
@@ -81,6 +82,7 @@ def checked_work(work: Work) -> Work:
     if kind in (WorkKind.ADD_TAGS, WorkKind.REMOVE_TAGS):
         if not work.tags:
             raise _incomplete("the tags are missing", "give at least one tag")
+        MACHINE_TAGS.check(len(work.tags), "the work")
         checked_tags(work.tags)
     if kind is WorkKind.MOVE and not work.location_id:
         raise _incomplete("the location is missing", "give the id of a location")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 
 from cloud.documents.pieces import LARGE
+from cloud.documents.readable import check_readable
 from cloud.domain.configurations import fragments
 from cloud.domain.fleet import fleet, jobs
 from cloud.domain.fleet.fleet import Reached
@@ -24,7 +25,7 @@ from cloud.services.fleet import fleet_messages as m
 from cloud.services.fleet.preview import examined, preview
 from cloud.store.sql import Sql
 from cloud.values.author import KEY
-from cloud.values.limits import FLEET_JOB_MACHINES
+from cloud.values.limits import FLEET_JOB_MACHINES, FLEET_WORK
 from cloud.work.openings import STREAMS
 from schema import ErrorKind, MachineError
 
@@ -248,6 +249,7 @@ def _work(work: m.FleetWork | None) -> Work:
             remedy=f"use one of {', '.join(WorkKind)}",
         ) from None
     value: Any = None
+    FLEET_WORK.check(sum(len(text) for text in (sent.path, sent.value_json, *sent.tags)), "the work")
     if kind is WorkKind.SET_VALUE and sent.value_json:
         try:
             value = json.loads(sent.value_json)
@@ -257,6 +259,7 @@ def _work(work: m.FleetWork | None) -> Work:
                 kind=ErrorKind.INVALID,
                 remedy='write texts in quotation marks: "fast"',
             ) from None
+        check_readable({"value": value})  # NaN would be stored as null, which removes the value
     return checked_work(
         Work(
             kind,

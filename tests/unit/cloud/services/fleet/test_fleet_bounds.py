@@ -1,0 +1,35 @@
+"""Bounds of jobs on many machines: values, sizes, and jobs that are deleted meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloud.server.memory import MemoryCloud
+from schema import ErrorKind, MachineError
+from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill
+
+
+@pytest.mark.parametrize("value", ["NaN", '{"low": -Infinity}', "1e999", '"\\ud800"', "[" * 40 + "]" * 40])
+async def test_values_that_json_cannot_represent_are_refused(cloud: MemoryCloud, value: str) -> None:
+    ids = await fill(cloud, 1, ARM)
+    for name in ("preview_fleet_job", "start_fleet_job"):
+        with pytest.raises(MachineError) as caught:
+            await call(cloud, name, machine_ids=ids, work={**SPEED, "value_json": value})
+        assert caught.value.kind is ErrorKind.INVALID
+    assert (await configuration(cloud, ids[0]))["components"][0]["attributes"] == {"speed": 1}
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {**SPEED, "value_json": f'"{"x" * 70_000}"'},
+        {"kind": "add_tags", "tags": [f"tag {number}" for number in range(51)]},
+    ],
+)
+async def test_a_preview_has_the_limits_of_a_job(cloud: MemoryCloud, work: dict[str, Any]) -> None:
+    ids = await fill(cloud, 1, ARM)
+    with pytest.raises(MachineError) as caught:
+        await call(cloud, "preview_fleet_job", machine_ids=ids, work=work)
+    assert caught.value.kind in (ErrorKind.INVALID, ErrorKind.EXHAUSTED)
