@@ -12,6 +12,7 @@ from cloud.domain.machines import listed
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.fleet.applying import apply
+from schema import ErrorKind, MachineError
 
 PACE: Final = 0.05
 """Least seconds between two machines, so that they do not all load their configurations at once."""
@@ -50,12 +51,17 @@ async def run_next(cloud: Cloud, pace: float = PACE) -> bool:
 
 
 async def run_machine(cloud: Cloud, job: Job) -> bool:
-    """Do the next machine of a job; return False if the job has ended."""
-    state, waiting = await patiently(
-        lambda: cloud.store.read(
-            lambda sql: (jobs.job(sql, job.id).state, jobs.machines(sql, job.id, WAITING, limit=1))
+    """Do the next machine of a job; return False if the job has ended or was deleted, as with its organization."""
+    try:
+        state, waiting = await patiently(
+            lambda: cloud.store.read(
+                lambda sql: (jobs.job(sql, job.id).state, jobs.machines(sql, job.id, WAITING, limit=1))
+            )
         )
-    )
+    except MachineError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return False
     if state != RUNNING or not waiting:
         return False
     await apply(cloud, job, waiting[0])

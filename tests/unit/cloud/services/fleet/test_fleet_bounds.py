@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from cloud.domain.fleet import jobs
 from cloud.server.memory import MemoryCloud
+from cloud.services.fleet.runner import run_machine
+from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill
 
@@ -33,3 +36,17 @@ async def test_a_preview_has_the_limits_of_a_job(cloud: MemoryCloud, work: dict[
     with pytest.raises(MachineError) as caught:
         await call(cloud, "preview_fleet_job", machine_ids=ids, work=work)
     assert caught.value.kind in (ErrorKind.INVALID, ErrorKind.EXHAUSTED)
+
+
+async def test_a_job_that_is_deleted_meanwhile_is_left(cloud: MemoryCloud) -> None:
+    ids = await fill(cloud, 2, ARM)
+    subject = await call(cloud, "start_fleet_job", machine_ids=ids, work=SPEED)
+    claimed = await cloud.cloud.store.write(lambda sql: jobs.claim(sql, cloud.cloud.clock()))
+    assert claimed is not None
+
+    def delete(sql: Sql) -> None:
+        sql.run("DELETE FROM fleet_job_machines WHERE job_id = ?", subject)
+        sql.run("DELETE FROM fleet_jobs WHERE id = ?", subject)
+
+    await cloud.cloud.store.write(delete)
+    assert not await run_machine(cloud.cloud, claimed)
