@@ -156,7 +156,7 @@ FLEET_QUEUE: Final = _count_limit(
     "fleet_queue", 10, "running bulk jobs", "of one organization", "wait until one has ended, or stop one"
 )
 FLEET_VIEWS: Final = _count_limit(
-    "fleet_views", 200, "saved views", "of the machines of one organization", "delete views that are not used"
+    "fleet_views", 100, "saved views", "of one key, and as many that one organization shares", "delete unused views"
 )
 FLEET_QUERY: Final = Limit("fleet_query", 2000, "characters", "in the query of one saved view", "use fewer conditions")
 MACHINES: Final = _count_limit("machines", 50_000, "machines", "in one location", "use another location")

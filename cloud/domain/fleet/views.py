@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cloud.domain.organizations.tenants import missing
-from cloud.store.sql import Sql, counted
+from cloud.store.sql import Sql
 from cloud.values.limits import FLEET_QUERY, FLEET_VIEWS
 from cloud.values.names import checked_name, new_id
 from cloud.values.times import stored
@@ -33,7 +33,8 @@ def save(sql: Sql, organization: str, owner: str, name: str, query: str, now: da
     if row is not None:
         sql.run("UPDATE fleet_views SET query = ?, saved = ? WHERE id = ?", query, stored(now), row["id"])
         return str(row["id"])
-    FLEET_VIEWS.check_count(counted(sql, "fleet_views", "organization_id", organization), "the organization")
+    count = len(sql.rows("SELECT id FROM fleet_views WHERE organization_id = ? AND owner = ?", organization, owner))
+    FLEET_VIEWS.check_count(count, "the key" if owner else "the organization")
     subject = new_id()
     sql.run(
         "INSERT INTO fleet_views (id, organization_id, owner, name, query, saved) VALUES (?, ?, ?, ?, ?, ?)",

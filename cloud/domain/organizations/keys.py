@@ -202,6 +202,7 @@ def delete_key(sql: Sql, subject: str) -> None:
     """Delete a key; its tokens are void at once. PRECONDITION for the last owner of an organization."""
     record = key(sql, subject)
     sql.run("DELETE FROM grants WHERE key_id = ?", subject)
+    sql.run("DELETE FROM fleet_views WHERE organization_id = ? AND owner = ?", record.organization_id, subject)
     sql.run("DELETE FROM keys WHERE id = ?", subject)
     forget_without_keys(sql, record.person_id)
     _still_owned(sql, record.organization_id)

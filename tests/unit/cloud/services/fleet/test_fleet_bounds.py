@@ -10,8 +10,9 @@ from cloud.domain.fleet import jobs
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet.runner import run_machine
 from cloud.store.sql import Sql
+from cloud.values.limits import FLEET_VIEWS
 from schema import ErrorKind, MachineError
-from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill
+from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, key_with
 
 
 @pytest.mark.parametrize("value", ["NaN", '{"low": -Infinity}', "1e999", '"\\ud800"', "[" * 40 + "]" * 40])
@@ -50,3 +51,17 @@ async def test_a_job_that_is_deleted_meanwhile_is_left(cloud: MemoryCloud) -> No
 
     await cloud.cloud.store.write(delete)
     assert not await run_machine(cloud.cloud, claimed)
+
+
+async def test_views_of_a_key_count_for_it_only_and_are_deleted_with_it(cloud: MemoryCloud) -> None:
+    (machine,) = await fill(cloud, 1)
+    limited = await key_with(cloud, ("operator", "robot", machine))
+    for number in range(FLEET_VIEWS.value):
+        await call(cloud, "set_fleet_view", limited, name=f"view {number}", query="state=online")
+    with pytest.raises(MachineError) as caught:
+        await call(cloud, "set_fleet_view", limited, name="another", query="state=online")
+    assert caught.value.kind is ErrorKind.EXHAUSTED
+    await call(cloud, "set_fleet_view", name="broken", query="state=degraded")
+    await cloud.app("delete_key", id=limited)
+    rows = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT name FROM fleet_views"))
+    assert [row["name"] for row in rows] == ["broken"]
