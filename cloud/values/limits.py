@@ -247,6 +247,9 @@ ALERT_MESSAGE: Final = Limit("alert_message", 500, "characters", "in the message
 ALERTS: Final = _count_limit(
     "alerts", 5000, "alerts", "of one organization, states without an alert included", "select fewer machines"
 )
+PART_ALERTS: Final = _count_limit(
+    "part_alerts", 250, "alerts", "of one part of a machine, states without an alert included", "use fewer components"
+)
 ALERT_EVENTS: Final = _count_limit(
     "alert_events", 20_000, "events", "kept in the history of alerts of one organization", "the oldest are deleted"
 )
@@ -329,6 +332,7 @@ LIMITS: Final = (
     ALERT_TARGETS,
     ALERT_MESSAGE,
     ALERTS,
+    PART_ALERTS,
     ALERT_EVENTS,
     SQL_TEXT,
     SQL_QUEUE,

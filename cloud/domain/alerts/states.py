@@ -22,7 +22,7 @@ from cloud.domain.alerts.rules import RuleRecord
 from cloud.domain.alerts.subjects import Subject, subject_of
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql, Value, counted, inserted
-from cloud.values.limits import ALERTS
+from cloud.values.limits import ALERTS, PART_ALERTS
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 
@@ -51,7 +51,7 @@ class AlertRecord:
 def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event], now: datetime) -> State | None:
     """Let events happen to the alert of a rule at a place, in order; return its new state.
 
-    None if nothing is known about it and nothing has to be, and if the organization has too many alerts.
+    None if nothing is known about it and nothing has to be, and if the part or the organization has too many alerts.
     """
     row = sql.row(
         "SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ? AND part_id = ? AND source = ?",
@@ -72,6 +72,9 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
         return None
     if alert is None:
         if _is_trivial(state, record):
+            return None
+        if subject.part and counted(sql, "alerts", "part_id", subject.part) >= PART_ALERTS.value:
+            _log.warning("a part has too many alerts", part=subject.part, rule=record.id)
             return None
         if counted(sql, "alerts", "organization_id", subject.organization) >= ALERTS.value:
             _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)

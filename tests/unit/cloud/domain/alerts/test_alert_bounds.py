@@ -12,7 +12,7 @@ from cloud.domain.alerts.rules import rule
 from cloud.domain.alerts.subjects import Subject
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
-from cloud.values.limits import ALERT_EVENTS, ALERTS
+from cloud.values.limits import ALERT_EVENTS, ALERTS, PART_ALERTS
 from cloud.values.times import stored
 from tests.unit.cloud.conftest import BOTH, Clock
 
@@ -76,6 +76,22 @@ async def test_an_organization_has_a_limited_number_of_alerts(cloud: MemoryCloud
 
     refused, accepted = await cloud.cloud.store.write(work)
     assert refused is None
+    assert accepted is not None
+
+
+async def test_one_machine_cannot_take_the_alerts_of_all(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+
+    def work(sql: Sql) -> tuple[int, object]:
+        record = rule(sql, owner, "disk-full")
+        for number in range(ALERTS.value):
+            subject = Subject(owner, "hostile", f"host:computer {number}:Readings")
+            states.apply(sql, record, subject, [Observed(now, Level.GOOD, 1.0)], now)
+        observed = [Observed(now, Level.BAD, 99.0)]
+        return counted(sql, "alerts"), states.apply(sql, record, Subject(owner, "another", ""), observed, now)
+
+    count, accepted = await cloud.cloud.store.write(work)
+    assert count == PART_ALERTS.value
     assert accepted is not None
 
 
