@@ -260,3 +260,14 @@ async def test_a_failed_training_job_alerts_owners_until_it_is_acknowledged(clou
     assert await call(cloud, "list_alerts", await operator_of(cloud, "organization", owner)) == []
     await call(cloud, "acknowledge_alert", alert_id=alert["id"])
     assert await call(cloud, "list_alerts") == []
+
+
+async def test_alerts_end_with_their_machine(cloud: MemoryCloud, machine: str, part: str) -> None:
+    await new_rule(cloud)  # without reminders, so without a deadline
+    await warm(cloud, part)
+    assert len(await call(cloud, "list_alerts")) == 1
+    await cloud.app("delete_robot", id=machine)
+    await settle(cloud)
+    assert await call(cloud, "list_alerts") == []
+    (closed, *_) = (await call(cloud, "list_alert_events"))["events"]
+    assert (closed["kind"], closed["detail"]) == ("closed", "the machine was deleted")
