@@ -21,6 +21,7 @@ from cloud.domain.alerts.subjects import Subject, subject_at
 from cloud.domain.data.readings import NewReading
 from cloud.domain.data.sources import last_segment
 from cloud.domain.machines.machines import part
+from cloud.domain.machines.reported import problem_count, rejected
 from cloud.domain.organizations.tenants import organization
 from cloud.domain.triggering.queue import Checked, Queued, UpdateEnded
 from cloud.store.sql import Sql
@@ -106,8 +107,7 @@ def _of_facts(sql: Sql, place: Where, at: datetime) -> Iterator[Observations]:
 
 def problems_of(reported: Mapping[str, Any]) -> float:
     """Return the number of problems in the last report of a part, a rejected configuration included."""
-    counts = (reported.get(name, 0) for name in ("problems", "unhealthy", "waiting"))
-    return float(sum(int(count) for count in counts if isinstance(count, int | float)) + bool(reported.get("rejected")))
+    return float(problem_count(reported) + bool(rejected(reported)))
 
 
 def _of_readings(sql: Sql, place: Where, event: Ingested) -> Iterator[Observations]:

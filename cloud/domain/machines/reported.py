@@ -15,15 +15,19 @@ UPDATING: Final = "updating"
 ROLLED_BACK: Final = "rolled_back"
 PROBLEMS: Final = "problems"
 WAITING: Final = "waiting"
+MOST: Final = 1_000_000
+"""Greatest number of problems that counts."""
+
 STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
 """States of agents by which lists of machines are filtered."""
 
 
 def problem_count(reported: Mapping[str, Any]) -> int:
     """Return the number of problems in the last report of a part: configuration mistakes, and resources that do not
-    work. The machine counts them in `engine.views.health`."""
+    work. The machine counts them in `engine.views.health`. A machine may report any number, also one without meaning.
+    """
     numbers = (reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
-    return sum(int(count) for count in numbers if isinstance(count, int | float))
+    return sum(int(min(max(count, 0), MOST)) for count in numbers if isinstance(count, int | float) and count == count)
 
 
 def rejected(reported: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from cloud.domain.fleet import jobs
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet.runner import run_machine
+from cloud.services.machines.following import Following
 from cloud.store.sql import Sql
+from cloud.values.author import THE_PROGRAM
 from cloud.values.limits import FLEET_VIEWS
 from schema import ErrorKind, MachineError
-from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, key_with
+from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, key_with, main_part
 
 
 @pytest.mark.parametrize("value", ["NaN", '{"low": -Infinity}', "1e999", '"\\ud800"', "[" * 40 + "]" * 40])
@@ -65,3 +68,14 @@ async def test_views_of_a_key_count_for_it_only_and_are_deleted_with_it(cloud: M
     await cloud.app("delete_key", id=limited)
     rows = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT name FROM fleet_views"))
     assert [row["name"] for row in rows] == ["broken"]
+
+
+@pytest.mark.parametrize(
+    ("number", "problems"), [("NaN", 0), ("1e999", 1_000_000), ("1e300", 1_000_000), ("-1e300", 0)]
+)
+async def test_reports_with_odd_numbers_of_problems(cloud: MemoryCloud, number: str, problems: int) -> None:
+    (machine,) = await fill(cloud, 1)
+    part = await main_part(cloud, machine)
+    await Following(cloud.cloud, THE_PROGRAM, part).keep(json.loads(f'{{"problems": {number}}}'), None)
+    reply = await call(cloud, "list_fleet_machines", sort="problems")
+    assert [each["problems"] for each in reply["machines"]] == [problems]
