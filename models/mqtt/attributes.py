@@ -76,7 +76,8 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
         if parts.username is not None or parts.password is not None:
             raise ValueError("address contains a user: use `username` and `password`")
         if parts.scheme not in PORTS or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
-            raise ValueError(f"address is {self.address!r}: {example}")
+            shown = "not an address of a broker" if "@" in self.address or parts.query else repr(self.address)
+            raise ValueError(f"address is {shown}: {example}")  # without what may be a password
         return BrokerAddress(parts.hostname, port, tls=parts.scheme == "mqtts")
 
     def names(self) -> tuple[str, ...]:

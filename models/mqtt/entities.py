@@ -119,17 +119,38 @@ class Device:
                 document["expire_after"] = expire_s
         if entity.commands:
             document["command_topic"] = f"{base}/set"
-        return self.place(prefix, entity.kind, identity), json.dumps(document, ensure_ascii=False).encode()
+        return self.place(prefix, entity.kind, identity), json.dumps(document, ensure_ascii=False).encode(
+            errors="replace"
+        )
 
     def place(self, prefix: str, kind: str, identity: str) -> str:
         """Return the topic that announces an entity; `+` as kind and identity is the pattern of all."""
         return f"{prefix}/{kind}/{self.id}/{identity}/config"
 
+    def is_place(self, prefix: str, topic: str) -> bool:
+        """Return whether a topic announces an entity of this device, and may be sent to: a broker may send any."""
+        pieces = topic.removeprefix(f"{prefix}/").split("/")
+        is_topic = len(pieces) == 4 and not set(topic) & set("+#")
+        return is_topic and topic == self.place(prefix, pieces[0], pieces[2])
+
+
+def read_announcement(payload: bytes) -> tuple[str, bool] | None:
+    """Return the topic that begins those of the resource in a document of `Device.announced`, and whether it has
+    commands; None for a document of another program, and for anything else that a broker may send.
+    """
+    try:
+        document = json.loads(payload)
+        base = str(document["availability"][1]["topic"]).removesuffix("/status")
+        is_own = document["origin"]["name"] == "machine-server"
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return None
+    return (base, "command_topic" in document) if is_own else None
+
 
 def flat(readings: Any, name: str = "") -> Iterator[tuple[str, Scalar]]:
     """Yield the numbers, texts and truth values of readings, with the names of nested ones joined by dots.
 
-    Numbers that JSON has no form for become None. Lists and bytes are left out.
+    Numbers that JSON has no form for, or most programs cannot read, become None. Lists and bytes are left out.
     """
     if isinstance(readings, Mapping):
         for key, value in readings.items():
@@ -139,9 +160,11 @@ def flat(readings: Any, name: str = "") -> Iterator[tuple[str, Scalar]]:
             field.name for field in dataclasses.fields(readings)
         ]
         yield from flat({key: getattr(readings, key) for key in fields}, name)
-    elif isinstance(readings, float) and not math.isfinite(readings):
-        yield name, None
-    elif isinstance(readings, bool | int | float | str) or readings is None:
+    elif isinstance(readings, float):
+        yield name, readings if math.isfinite(readings) else None
+    elif isinstance(readings, int):
+        yield name, readings if readings.bit_length() <= 64 else None
+    elif isinstance(readings, str) or readings is None:
         yield name, readings
 
 

@@ -18,7 +18,7 @@ import trio
 from engine import Actuator, Attributes, Context, Door, GenericService, Resource, Started, model
 from models.mqtt.attributes import MqttAttributes
 from models.mqtt.connection import MqttConnection, MqttLogin, MqttMessage, mqtt_connection
-from models.mqtt.entities import Device, Entity, entities_of
+from models.mqtt.entities import Device, Entity, entities_of, read_announcement
 from models.mqtt.kinds import KINDS, Kind
 from schema import ErrorKind, MachineError
 from support import Worker
@@ -110,7 +110,8 @@ class MqttBridge(GenericService):
                     shared.announced.clear()
                     shared.observed.set()
         elif prefix and topic.startswith(f"{prefix}/"):
-            if message.payload and message.retained and not self._is_ours(topic, message.payload):
+            is_document = bool(message.payload) and message.retained and self._device.is_place(prefix, topic)
+            if is_document and not self._is_ours(message.payload):
                 connection.publish(topic, b"")  # of an earlier configuration
         elif message.retained:
             self.log.warning(
@@ -119,17 +120,14 @@ class MqttBridge(GenericService):
         else:
             self._order(connection, topic.removeprefix(f"{self._device.topic}/").removesuffix("/set"), message.payload)
 
-    def _is_ours(self, topic: str, payload: bytes) -> bool:
+    def _is_ours(self, payload: bytes) -> bool:
         """Whether a document announces a resource that is still published; that of another program is left alone."""
-        try:
-            document = json.loads(payload)
-            base = str(document["availability"][1]["topic"]).removesuffix("/status")
-            if document["origin"]["name"] != "machine-server":
-                return True
-        except (ValueError, KeyError, IndexError, TypeError):
+        announced = read_announcement(payload)
+        if announced is None:
             return True
+        base, has_commands = announced
         name = base.removeprefix(f"{self._device.topic}/")
-        return name in self._shared and ("command_topic" not in document or name in self.attributes.commands)
+        return name in self._shared and (not has_commands or name in self.attributes.commands)
 
     def _order(self, connection: MqttConnection, name: str, payload: bytes) -> None:
         self._received += 1
@@ -213,7 +211,7 @@ class MqttBridge(GenericService):
         for entity in (*controls, *entities):
             self._announce(connection, shared, entity)
         if observed.state:
-            connection.publish(f"{base}/state", json.dumps(observed.state, ensure_ascii=False).encode())
+            connection.publish(f"{base}/state", json.dumps(observed.state, ensure_ascii=False).encode(errors="replace"))
         self._set_status(connection, shared, ONLINE, "")
 
     def _announce(self, connection: MqttConnection, shared: _Shared, entity: Entity) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.components.sensing.movement_sensor import GeoPosition
-from models.mqtt.entities import MOST_READINGS, Device, Entity, entities_of, flat, safe, state_of
+from models.mqtt.entities import MOST_READINGS, Device, Entity, entities_of, flat, read_announcement, safe, state_of
 from schema.space.geometry import GeoPoint
 
 DEVICE = Device("home/cellar", "1.2.3")
@@ -92,3 +92,31 @@ def test_safe_names_differ(names: tuple[str, str]) -> None:
     first, second = map(safe, names)
     assert first != second
     assert first.replace("_", "").replace("-", "").isalnum()
+
+
+def test_places_that_a_broker_names() -> None:
+    assert DEVICE.is_place("homeassistant", DEVICE.place("homeassistant", "sensor", "air"))
+    for kind, identity in (("+", "air"), ("sensor", "#"), ("sensor", "air/config/air")):
+        assert not DEVICE.is_place("homeassistant", DEVICE.place("homeassistant", kind, identity))
+    assert not DEVICE.is_place("homeassistant", "homeassistant/sensor/other/air/config")
+
+
+def test_odd_values_have_a_document() -> None:
+    state = state_of({"long": 10**5000, "half": "\ud800"})
+    assert state == {"long": None, "half": "\ud800"}
+    _, document = DEVICE.announced("homeassistant", "air", Entity("select", "", {"options": ["\ud800"]}), 1)
+    assert json.loads(document)["options"] == ["?"]
+
+
+def test_an_announcement_is_read() -> None:
+    for commands in (False, True):
+        entity = Entity("button", "", {}, commands=commands)
+        _, document = DEVICE.announced("homeassistant", "bell", entity, 1)
+        assert read_announcement(document) == ("home/cellar/bell", commands)
+
+
+@pytest.mark.parametrize(
+    "payload", [b"[" * 100_000, b'{"availability":' + b"[" * 100_000, b"\xff", b"1", b'"a"', b"{}"]
+)
+def test_messages_that_announce_nothing(payload: bytes) -> None:
+    assert read_announcement(payload) is None

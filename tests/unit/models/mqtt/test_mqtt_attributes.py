@@ -60,3 +60,10 @@ def test_refused_attributes(changes: dict[str, Any], reason: str) -> None:
 
 def test_names_of_published_resources() -> None:
     assert attributes(publish=("air", "lamp"), commands=("lamp", "fan")).names() == ("air", "lamp", "fan")
+
+
+@pytest.mark.parametrize("address", ["me:hunter2@hub", "mqtt:me:hunter2@hub", "mqtt://hub?password=hunter2"])
+def test_an_error_does_not_repeat_a_password(address: str) -> None:
+    with pytest.raises(ValueError, match="write mqtt://host") as caught:
+        attributes(address=address)
+    assert "hunter2" not in str(caught.value)
