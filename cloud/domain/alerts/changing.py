@@ -12,7 +12,7 @@ from typing import Final
 from cloud.domain.alerts import notices, rules, states
 from cloud.domain.alerts.rule import Kind, Rule
 from cloud.domain.alerts.rules import RuleRecord
-from cloud.domain.triggering.queue import Checked, enqueue
+from cloud.domain.triggering.queue import enqueue_checks
 from cloud.store.sql import Sql
 
 FACTS: Final = frozenset({Kind.OFFLINE, Kind.HEALTH})
@@ -51,12 +51,4 @@ def _follow(sql: Sql, owner: str, before: RuleRecord | None, after: RuleRecord, 
         reason = "the rule was changed" if after.rule.enabled else "the rule was disabled"
         states.close(sql, before, alerts, reason, now)
     if after.rule.enabled and after.rule.kind in FACTS:
-        rows = sql.rows(
-            """
-            SELECT parts.id AS id FROM locations JOIN machines ON machines.location_id = locations.id
-            JOIN parts ON parts.machine_id = machines.id WHERE locations.organization_id = ?
-            """,
-            owner,
-        )
-        for row in rows:
-            enqueue(sql, row["id"], Checked(), now)
+        enqueue_checks(sql, owner, now)

@@ -66,6 +66,26 @@ def enqueue(sql: Sql, part: str, event: QueuedEvent, now: datetime) -> None:
     sql.notify(TOPIC, part)
 
 
+def enqueue_checks(sql: Sql, owner: str, now: datetime) -> None:
+    """Queue Checked for each part of an organization for which none is waiting."""
+    parts = """
+        FROM locations JOIN machines ON machines.location_id = locations.id JOIN parts ON parts.machine_id = machines.id
+        WHERE locations.organization_id = ?
+    """
+    sql.run(f"INSERT INTO trigger_queues (part_id) SELECT parts.id {parts} ON CONFLICT (part_id) DO NOTHING", owner)
+    added = sql.run(
+        f"""
+        INSERT INTO trigger_events (part_id, happened, kind, event) SELECT parts.id, ?, 'checked', ? {parts}
+        AND NOT EXISTS (SELECT 1 FROM trigger_events WHERE part_id = parts.id AND kind = 'checked')
+        """,
+        stored(now),
+        msgspec.json.encode(Checked()).decode(),
+        owner,
+    )
+    if added:
+        sql.notify(TOPIC, owner)
+
+
 def take(sql: Sql, limit: int) -> list[Queued]:
     """Take up to `limit` of the oldest events of one part, locked until the transaction ends; may be empty.
 

@@ -10,7 +10,7 @@ import pytest
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.triggering import deliveries
+from cloud.domain.triggering import deliveries, queue
 from cloud.domain.triggering.presence import came_online, went_offline
 from cloud.domain.triggering.queue import enqueue
 from cloud.server.memory import MemoryCloud
@@ -271,3 +271,11 @@ async def test_alerts_end_with_their_machine(cloud: MemoryCloud, machine: str, p
     assert await call(cloud, "list_alerts") == []
     (closed, *_) = (await call(cloud, "list_alert_events"))["events"]
     assert (closed["kind"], closed["detail"]) == ("closed", "the machine was deleted")
+
+
+async def test_a_rule_that_changes_often_leaves_one_check_for_each_part(cloud: MemoryCloud, part: str) -> None:
+    organization = cloud.first.organization
+    for seconds in (10, 20, 30):
+        rule = {"name": "Machine offline", "kind": "offline", "for_seconds": seconds}
+        await call(cloud, "set_alert_rule", organization_id=organization, rule_id="machine-offline", rule=rule)
+    assert await cloud.cloud.store.read(queue.waiting) == 1
