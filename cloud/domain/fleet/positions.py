@@ -34,6 +34,7 @@ def read_position(text: str) -> Position | None:
         return None
     try:
         part, value, name, machine = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        f"{part}{value}{name}{machine}".encode()  # no database stores half of a surrogate pair
     except (binascii.Error, ValueError, TypeError, RecursionError):
         return None
     texts = all(isinstance(each, str) for each in (part, name, machine))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
 
 from cloud.domain.fleet import jobs
+from cloud.domain.fleet.listing import SORTS
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet.runner import run_machine
 from cloud.services.machines.following import Following
@@ -79,3 +81,13 @@ async def test_reports_with_odd_numbers_of_problems(cloud: MemoryCloud, number: 
     await Following(cloud.cloud, THE_PROGRAM, part).keep(json.loads(f'{{"problems": {number}}}'), None)
     reply = await call(cloud, "list_fleet_machines", sort="problems")
     assert [each["problems"] for each in reply["machines"]] == [problems]
+
+
+@pytest.mark.parametrize("position", ['["online","","a","\\ud800"]', '["\\ud800",0,"a","b"]', "[" * 1000, "3"])
+async def test_page_tokens_that_no_page_has(cloud: MemoryCloud, position: str) -> None:
+    await fill(cloud, 1)
+    token = base64.urlsafe_b64encode(position.encode()).decode()
+    for sort in SORTS:
+        with pytest.raises(MachineError) as caught:
+            await call(cloud, "list_fleet_machines", sort=sort, page_token=token)
+        assert caught.value.kind is ErrorKind.INVALID
