@@ -159,7 +159,7 @@ def messages(
         return []
     name, chosen, link = organization(sql, owner).name, record.rule, page("/alerts")
     threshold = shown_value(chosen.condition.threshold) if chosen.condition is not None else ""
-    lines = [line_of(chosen.message, chosen.name, threshold, entry) for entry in entries]
+    lines = [line_of(chosen.message, chosen.name, threshold, entry) for entry in entries[:SHOWN]]
     body = body_of(record.id, chosen.name, {"id": owner, "name": name}, lines, entries, link)
     if test:
         body["test"] = True
@@ -182,7 +182,7 @@ def messages(
             request = alert_request(target.value, owner, name, body)
             created.append(Delivery(method=request.method, headers=request.headers, body=request.body, **common))
             continue
-        shown = lines[:SHOWN] + ([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])
+        shown = lines + ([f"and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else [])
         message = mail_about_alerts(
             subject_of_message(chosen.name, lines, entries),
             [("Rule", chosen.name), ("Organization", name)],

@@ -15,6 +15,7 @@ from schema import ErrorKind, MachineError
 PLACEHOLDERS: Final = ("value", "machine", "location", "rule", "state", "since", "component", "threshold", "link")
 DEFAULT: Final = "{machine}: {rule}, {state}"
 SHOWN: Final = 20  # alerts in one message; the rest is counted
+MAX_LINE: Final = 500  # characters of the line about one alert, which is also a subject
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 STATES: Final = {"fired": "firing", "reminded": "still firing", "resolved": "resolved"}
@@ -71,12 +72,13 @@ def line_of(template: str, rule: str, threshold: str, entry: Entry) -> str:
         "link": entry.link,
     }
     text = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template or DEFAULT)
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
 
 
 def subject_of_message(rule: str, lines: Sequence[str], entries: Sequence[Entry]) -> str:
     """Return the subject of a message: the line if there is one alert, otherwise their number."""
-    if len(lines) == 1:
+    if len(entries) == 1:
         return lines[0]
     counts: dict[str, int] = {}
     for entry in entries:
@@ -88,7 +90,7 @@ def subject_of_message(rule: str, lines: Sequence[str], entries: Sequence[Entry]
 def body_of(
     rule_id: str, rule: str, organization: Mapping[str, str], lines: Sequence[str], entries: Sequence[Entry], link: str
 ) -> dict[str, Any]:
-    """Return the JSON value of a webhook. `organization` has `id` and `name`."""
+    """Return the JSON value of a webhook. `organization` has `id` and `name`; `lines` are about the first SHOWN."""
     return {
         "type": "alert",
         "subject": subject_of_message(rule, lines, entries),
@@ -112,7 +114,7 @@ def body_of(
                 "time": _rfc3339(entry.at),
                 "url": entry.link,
             }
-            for line, entry in zip(lines[:SHOWN], entries[:SHOWN], strict=True)
+            for line, entry in zip(lines, entries[:SHOWN], strict=True)
         ],
     }
 

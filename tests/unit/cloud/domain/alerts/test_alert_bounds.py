@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import json
+from datetime import UTC, datetime, timedelta
 
-from cloud.domain.alerts import history, states
+from cloud.domain.alerts import history, notices, states
 from cloud.domain.alerts.life import Level, Observed
 from cloud.domain.alerts.reading import MAX_FIELDS, keys_of, value_of
 from cloud.domain.alerts.rule import Condition
 from cloud.domain.alerts.rules import rule
 from cloud.domain.alerts.subjects import Subject
+from cloud.domain.alerts.wording import MAX_LINE, SHOWN, Entry, line_of
+from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.training_targets import MessageTarget
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.values.limits import ALERT_EVENTS, ALERTS, PART_ALERTS
@@ -115,3 +119,26 @@ def test_a_pattern_is_compared_with_a_limited_number_of_fields() -> None:
 
 def test_names_that_json_escapes_are_not_looked_for() -> None:
     assert keys_of(Condition(path='a"b.temperature_*_c', comparison="gt", threshold=0.0)) == ("temperature_", "_c")
+
+
+def test_messages_are_short_whatever_a_template_repeats() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    entry = Entry("a", "fired", "m", "😀" * 200, "home", "", 1.0, None, moment, "https://cloud.test/")
+    assert len(line_of("{machine}" * 55, "warm", "", entry)) == MAX_LINE + 1
+
+
+async def test_a_message_has_lines_about_the_first_alerts(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, now = cloud.first.organization, clock()
+    entries = [Entry(f"a{number}", "fired", "", "m", "", "", 1.0, None, now, "") for number in range(500)]
+    targets = [
+        MessageTarget(kind, value, "", now) for kind, value in (("webhook", "https://a.test/"), ("email", "a@b.c"))
+    ]
+
+    def work(sql: Sql) -> list[Delivery]:
+        record = rule(sql, owner, "machine-offline")
+        return notices.messages(sql, owner, record, entries, targets, now, cloud.cloud.links.page)
+
+    webhook, mail = await cloud.cloud.store.read(work)
+    body = json.loads(webhook.body)
+    assert (len(body["alerts"]), body["more"], body["subject"]) == (SHOWN, 480, "Machine offline: 500 firing")
+    assert b"and 480 more" in mail.body
