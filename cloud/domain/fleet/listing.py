@@ -114,7 +114,8 @@ class Listing:
             parts.reverse()
         if after is not None:
             names = [part for part, _, _ in parts]
-            parts = parts[names.index(after.part) :] if after.part in names else []
+            is_here = after.part in names and isinstance(after.value, int) is (sort == "problems")
+            parts = parts[names.index(after.part) :] if is_here else []
         page: list[Position] = []
         for part, text, values in parts:
             start = after if after is not None and after.part == part else None

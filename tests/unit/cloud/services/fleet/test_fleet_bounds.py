@@ -10,6 +10,7 @@ import pytest
 
 from cloud.domain.fleet import jobs
 from cloud.domain.fleet.listing import SORTS
+from cloud.domain.fleet.positions import Position, position_text
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet.runner import run_machine
 from cloud.services.machines.following import Following
@@ -17,6 +18,7 @@ from cloud.store.sql import Sql
 from cloud.values.author import THE_PROGRAM
 from cloud.values.limits import FLEET_VIEWS
 from schema import ErrorKind, MachineError
+from tests.unit.cloud.conftest import BOTH
 from tests.unit.cloud.services.fleet.fleet_help import ARM, SPEED, call, configuration, fill, key_with, main_part
 
 
@@ -91,3 +93,11 @@ async def test_page_tokens_that_no_page_has(cloud: MemoryCloud, position: str) -
         with pytest.raises(MachineError) as caught:
             await call(cloud, "list_fleet_machines", sort=sort, page_token=token)
         assert caught.value.kind is ErrorKind.INVALID
+
+
+@BOTH
+@pytest.mark.parametrize(("sort", "value"), [("version", 3), ("problems", "x"), ("name", 3)])
+async def test_page_tokens_of_another_order(cloud: MemoryCloud, sort: str, value: int | str) -> None:
+    await fill(cloud, 1)
+    token = position_text(Position("", value, "a", "b"))
+    assert (await call(cloud, "list_fleet_machines", sort=sort, page_token=token))["machines"] == []
