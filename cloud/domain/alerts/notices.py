@@ -44,7 +44,15 @@ def add(
     since: datetime | None,
     now: datetime,
 ) -> None:
-    """Store a notice. It joins a group of the rule that is open, or opens one."""
+    """Store a notice, in place of one of the same alert that waits. It joins an open group of the rule or opens one."""
+    due = _due(sql, owner, record, now)
+    before = sql.row(
+        "SELECT MIN(due) AS due FROM alert_notices WHERE organization_id = ? AND rule_id = ? AND alert_id = ?",
+        *(owner, record.id, alert),
+    )
+    if before is not None and before["due"] is not None:
+        due = min(due, moment_of(before["due"]))
+        forget(sql, owner, record.id, alert)
     row: dict[str, Value] = {
         "organization_id": owner,
         "rule_id": record.id,
@@ -53,7 +61,7 @@ def add(
         "happened": stored(happened),
         "value": value,
         "since": None if since is None else stored(since),
-        "due": stored(_due(sql, owner, record, now)),
+        "due": stored(due),
     }
     inserted(sql, "alert_notices", row)
 

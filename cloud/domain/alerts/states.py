@@ -29,6 +29,7 @@ from cloud.values.times import moment_of, stored
 TOPIC: Final = "alerts"
 """Event topic; the subject is the id of an organization with an alert or a deadline that has changed."""
 AGAIN: Final = timedelta(seconds=1)  # before a deadline that did not change anything is looked at again
+AT_ONCE: Final = 50  # events of one alert in one upload that are recorded: the newest ones
 KEPT: Final = timedelta(days=30)  # states without an alert are kept so long after their last change
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.alerts")
@@ -81,7 +82,7 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
             return None
     identity = new_id() if alert is None else alert.id
     _store(sql, identity, alert, record, subject, state, now)
-    for output in outputs:
+    for output in outputs[-AT_ONCE:]:
         _note(sql, identity, record, subject, state, output, now)
     return state
 

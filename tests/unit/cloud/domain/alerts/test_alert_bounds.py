@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from cloud.domain.alerts import history, notices, states
 from cloud.domain.alerts.life import Level, Observed
@@ -97,6 +100,21 @@ async def test_one_machine_cannot_take_the_alerts_of_all(cloud: MemoryCloud, clo
     count, accepted = await cloud.cloud.store.write(work)
     assert count == PART_ALERTS.value
     assert accepted is not None
+
+
+async def test_an_alert_that_flaps_makes_one_message_and_some_events(cloud: MemoryCloud, clock: Clock) -> None:
+    owner, start = cloud.first.organization, clock()
+
+    def work(sql: Sql) -> tuple[int, int]:
+        record = rule(sql, owner, "machine-offline")
+        record = replace(record, rule=msgspec.structs.replace(record.rule, for_seconds=0))
+        for upload in range(3):
+            moments = [start + timedelta(seconds=upload, milliseconds=each) for each in range(1000)]
+            observed = [Observed(each, Level.GOOD if each.microsecond // 1000 % 2 else Level.BAD) for each in moments]
+            states.apply(sql, record, Subject(owner, "p", ""), observed, moments[-1])
+        return counted(sql, "alert_notices"), counted(sql, "alert_events")
+
+    assert await cloud.cloud.store.write(work) == (1, 3 * states.AT_ONCE)
 
 
 async def test_an_organization_is_deleted_with_its_alerts(cloud: MemoryCloud, clock: Clock) -> None:
