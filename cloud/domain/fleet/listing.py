@@ -117,9 +117,10 @@ class Listing:
             is_here = after.part in names and isinstance(after.value, int) is (sort == "problems")
             parts = parts[names.index(after.part) :] if is_here else []
         page: list[Position] = []
+        condition = self._condition(conditions)  # once: its words look through all locations
         for part, text, values in parts:
             start = after if after is not None and after.part == part else None
-            rows = self._rows(conditions, sort, (text, values), start, limit - len(page), backwards=backwards)
+            rows = self._rows(condition, sort, (text, values), start, limit - len(page), backwards=backwards)
             page += (Position(part, row["value"], row["name"], row["machine_id"]) for row in rows)
             if len(page) >= limit:
                 break
@@ -172,7 +173,7 @@ class Listing:
 
     def _rows(
         self,
-        conditions: FleetFilter,
+        condition: tuple[str, Sequence[Value]],
         sort: str,
         part: tuple[str, Sequence[Value]],
         start: Position | None,
@@ -182,8 +183,7 @@ class Listing:
     ) -> list[Row]:
         column = _COLUMN.get(sort)
         keys = (column, "name", "machine_id") if column else ("name", "machine_id")
-        text, values = self._condition(conditions)
-        text, values = part[0] + text, [*part[1], *values]
+        text, values = part[0] + condition[0], [*part[1], *condition[1]]
         if start is not None:
             text += f" AND ({', '.join(keys)}) {'<' if backwards else '>'} ({', '.join('?' * len(keys))})"
             values += [start.value, start.name, start.machine] if column else [start.name, start.machine]

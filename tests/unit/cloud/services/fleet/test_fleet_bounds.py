@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from cloud.domain.fleet import jobs
-from cloud.domain.fleet.listing import SORTS
+from cloud.domain.fleet.fleet import FleetLocation
+from cloud.domain.fleet.listing import SORTS, FleetFilter, Listing
 from cloud.domain.fleet.positions import Position, position_text
+from cloud.domain.machines.machines import create_machine
+from cloud.domain.organizations.tenants import create_location
 from cloud.server.memory import MemoryCloud
 from cloud.services.fleet.runner import run_machine
 from cloud.services.machines.following import Following
 from cloud.store.sql import Sql
-from cloud.values.author import THE_PROGRAM
+from cloud.values.author import KEY, THE_PROGRAM, Author
 from cloud.values.limits import FLEET_VIEWS
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import BOTH
@@ -101,3 +104,25 @@ async def test_page_tokens_of_another_order(cloud: MemoryCloud, sort: str, value
     await fill(cloud, 1)
     token = position_text(Position("", value, "a", "b"))
     assert (await call(cloud, "list_fleet_machines", sort=sort, page_token=token))["machines"] == []
+
+
+async def test_words_are_looked_for_in_locations_once_for_a_page(cloud: MemoryCloud) -> None:
+    places = []
+
+    def work(sql: Sql) -> int:
+        for number in range(20):
+            places.append(create_location(sql, cloud.first.organization, f"l{number}", "", cloud.cloud.clock()))
+            create_machine(sql, places[-1], "m", cloud.cloud.clock())
+        listing, looks = Listing(sql, Author(KEY, cloud.first.id)), 0
+
+        class Counted(dict[str, FleetLocation]):
+            def values(self) -> Any:
+                nonlocal looks
+                looks += 1
+                return super().values()
+
+        listing.places = Counted(listing.places)
+        assert listing.page(FleetFilter(text="another"), "location") == []
+        return looks
+
+    assert await cloud.cloud.store.write(work) == 1
