@@ -245,7 +245,7 @@ ALERT_TARGETS: Final = Limit(
 )
 ALERT_MESSAGE: Final = Limit("alert_message", 500, "characters", "in the message of a rule of alerts", "shorten it")
 ALERTS: Final = _count_limit(
-    "alerts", 5000, "alerts", "of one organization, states without an alert included", "select fewer machines"
+    "alerts", 5000, "alerts", "of one organization that fire at the same time", "select fewer machines"
 )
 PART_ALERTS: Final = _count_limit(
     "part_alerts", 250, "alerts", "of one part of a machine, states without an alert included", "use fewer components"

@@ -29,6 +29,7 @@ from cloud.values.times import moment_of, stored
 TOPIC: Final = "alerts"
 """Event topic; the subject is the id of an organization with an alert or a deadline that has changed."""
 AGAIN: Final = timedelta(seconds=1)  # before a deadline that did not change anything is looked at again
+FULL: Final = timedelta(minutes=1)  # before an alert that cannot fire, because too many do, is looked at again
 AT_ONCE: Final = 50  # events of one alert in one upload that are recorded: the newest ones
 KEPT: Final = timedelta(days=30)  # states without an alert are kept so long after their last change
 
@@ -52,7 +53,8 @@ class AlertRecord:
 def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event], now: datetime) -> State | None:
     """Let events happen to the alert of a rule at a place, in order; return its new state.
 
-    None if nothing is known about it and nothing has to be, and if the part or the organization has too many alerts.
+    None if nothing is known about it and nothing has to be, if the part has too many alerts, or if it would fire and
+    too many alerts of the organization do.
     """
     row = sql.row(
         "SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ? AND part_id = ? AND source = ?",
@@ -77,14 +79,22 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
         if subject.part and counted(sql, "alerts", "part_id", subject.part) >= PART_ALERTS.value:
             _log.warning("a part has too many alerts", part=subject.part, rule=record.id)
             return None
-        if counted(sql, "alerts", "organization_id", subject.organization) >= ALERTS.value:
-            _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)
-            return None
     identity = new_id() if alert is None else alert.id
+    if state.phase in OPEN and before.phase not in OPEN and _open(sql, subject.organization) >= ALERTS.value:
+        _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)
+        if alert is not None:
+            _store(sql, identity, alert, record, subject, before, now, again=FULL)
+        return None
     _store(sql, identity, alert, record, subject, state, now)
     for output in outputs[-AT_ONCE:]:
         _note(sql, identity, record, subject, state, output, now)
     return state
+
+
+def _open(sql: Sql, organization: str) -> int:
+    row = sql.row("SELECT COUNT(*) AS count FROM alerts WHERE organization_id = ? AND open = 1", organization)
+    assert row is not None
+    return int(row["count"])
 
 
 def _is_trivial(state: State, record: RuleRecord) -> bool:
@@ -101,10 +111,12 @@ def _store(
     subject: Subject,
     state: State,
     now: datetime,
+    *,
+    again: timedelta = AGAIN,
 ) -> None:
     moment = due(record.rule.timing, state)
     if moment is not None and moment <= now:
-        moment = now + AGAIN
+        moment = now + again
     columns: dict[str, Value] = {
         "open": int(state.phase in OPEN),
         "state": _encoded(state),

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import pytest
 
 from cloud.domain.alerts import history, notices, states
-from cloud.domain.alerts.life import Level, Observed
+from cloud.domain.alerts.life import Level, Observed, Phase, Tick
 from cloud.domain.alerts.reading import MAX_FIELDS, keys_of, value_of
 from cloud.domain.alerts.rule import Condition
 from cloud.domain.alerts.rules import rule
@@ -20,7 +21,7 @@ from cloud.domain.triggering.training_targets import MessageTarget
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
 from cloud.values.limits import ALERT_EVENTS, ALERTS, PART_ALERTS
-from cloud.values.times import stored
+from cloud.values.times import moment_of, stored
 from tests.unit.cloud.conftest import BOTH, Clock
 
 EVENT = (
@@ -71,19 +72,32 @@ async def test_states_without_an_alert_are_forgotten_after_a_month(cloud: Memory
     assert await cloud.cloud.store.write(work) == 2
 
 
-async def test_an_organization_has_a_limited_number_of_alerts(cloud: MemoryCloud, clock: Clock) -> None:
+@pytest.mark.parametrize("fires", [True, False])
+async def test_a_limited_number_of_alerts_of_an_organization_fire(
+    cloud: MemoryCloud, clock: Clock, fires: bool
+) -> None:
+    """States without an alert, of which each machine that captures data has some, do not count."""
     owner, now = cloud.first.organization, clock()
 
-    def work(sql: Sql) -> tuple[object, object]:
+    def work(sql: Sql) -> tuple[Phase | None, Phase | None, timedelta | None]:
         record = rule(sql, owner, "machine-offline")
-        sql.many(STATE, [(f"a{number}", owner, str(number), 0, stored(now)) for number in range(ALERTS.value)])
+        at_once = replace(record, rule=msgspec.structs.replace(record.rule, for_seconds=0))
+        sql.many(STATE, [(f"a{number}", owner, str(number), int(fires), stored(now)) for number in range(ALERTS.value)])
         observed = [Observed(now, Level.BAD)]
-        refused = states.apply(sql, record, Subject(owner, "another", ""), observed, now)
-        return refused, states.apply(sql, record, Subject(owner, "7", ""), observed, now)
+        new = states.apply(sql, at_once, Subject(owner, "another", ""), observed, now)
+        states.apply(sql, record, Subject(owner, "waits", ""), observed, now)
+        later = now + timedelta(hours=1)
+        waits = states.apply(sql, record, Subject(owner, "waits", ""), [Tick()], later)
+        row = sql.row("SELECT due FROM alerts WHERE part_id = 'waits'")
+        assert row is not None
+        due = None if row["due"] is None else moment_of(row["due"])
+        return new and new.phase, waits and waits.phase, due and due - later
 
-    refused, accepted = await cloud.cloud.store.write(work)
-    assert refused is None
-    assert accepted is not None
+    new, waits, due = await cloud.cloud.store.write(work)
+    if fires:
+        assert (new, waits, due) == (None, None, states.FULL)
+    else:
+        assert (new, waits) == (Phase.FIRING, Phase.FIRING)
 
 
 async def test_one_machine_cannot_take_the_alerts_of_all(cloud: MemoryCloud, clock: Clock) -> None:
