@@ -24,14 +24,20 @@ from cloud.domain.triggering.deliveries import DeliveryState
 from cloud.services.alerts import alert_messages as m
 from cloud.services.alerts.preview import matching, previewed
 from cloud.services.common.base import Service
+from cloud.services.common.standing import while_allowed
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of
+from cloud.work.openings import STREAMS
 from schema import ErrorKind, MachineError, origin_of, whole_numbers
 
 WEEK: Final = timedelta(days=7)
 POINTS: Final = 2000  # buckets of a preview: 5 to 10 minutes each
 TIMES: Final = 100  # times of one source in a preview
 MAX_WAIT: Final = 20.0  # seconds that one call waits for answers to a test
+
+
+def _waits(answers: Sequence[m.AlertAnswer]) -> bool:
+    return any(answer.state == DeliveryState.WAITING.value for answer in answers)
 
 
 class Rules(Service):
@@ -147,12 +153,16 @@ class Rules(Service):
                 answers.append(m.AlertAnswer(delivery.type, delivery.value, state, status, error))
             return answers
 
-        with self.cloud.events.listening(deliveries.TOPIC, organization_id) as news:
+        with (
+            self.cloud.openings.hold(f"the key {self.author.name}", STREAMS),
+            self.cloud.events.listening(deliveries.TOPIC, organization_id) as news,
+        ):
             answers = await self.read(work)
             with trio.move_on_after(MAX_WAIT):
-                while any(answer.state == DeliveryState.WAITING.value for answer in answers):
-                    await news.all()
-                    answers = await self.read(work)
+                async with while_allowed(self.cloud, self.author, self.again):
+                    while _waits(answers) and not self.cloud.openings.closing:
+                        await news.all()
+                        answers = await self.read(work)
         return answers
 
     # ---- previews

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
@@ -18,6 +20,7 @@ from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.alerts.alert_help import RULE, call, measured, new_rule, settle, warm
 from tests.unit.cloud.triggering_help import Receiver, sending
+from tests.unit.cloud.web.test_web_fleet import key_at
 from triggers.events import TrainingEnded
 
 
@@ -213,6 +216,25 @@ async def test_a_test_message_shows_the_answer(cloud: MemoryCloud) -> None:
     assert json.loads(log[0].body)["test"] is True
     with pytest.raises(MachineError, match="no targets"):
         await call(cloud, "send_alert_test", organization_id=owner, rule_id="disk-full")
+
+
+async def test_waiting_for_an_answer_ends_when_the_key_is_deleted(cloud: MemoryCloud) -> None:
+    rule, owner = await new_rule(cloud), cloud.first.organization
+    key, _ = await key_at(cloud, "organization", owner, "owner")
+    sent = await call(cloud, "send_alert_test", organization_id=owner, rule_id=rule)  # nothing sends it
+    ended: list[ErrorKind] = []
+
+    async def wait() -> None:
+        with pytest.raises(MachineError) as caught:
+            await call(cloud, "wait_for_alert_test", key, organization_id=owner, delivery_ids=sent)
+        ended.append(caught.value.kind)
+
+    with trio.fail_after(15):  # less than the 20 seconds after which the call ends in any case
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await wait_all_tasks_blocked(0.1)
+            await cloud.app("delete_key", id=key)
+    assert ended[0] in {ErrorKind.UNAUTHENTICATED, ErrorKind.NOT_FOUND, ErrorKind.PERMISSION}
 
 
 async def test_the_targets_of_the_organization_serve_rules_without_any(
