@@ -15,7 +15,7 @@ from PIL import Image, ImageChops, ImageFilter
 from cloud.web.common import site
 from rpc.pages.assets import template_environment
 from tests.e2e.browser.chromium import browser, needs_chromium
-from tests.e2e.browser.gallery import SIZES
+from tests.e2e.browser.gallery import DRAWN, SIZES
 from tests.e2e.browser.looking import faults
 
 pytestmark = needs_chromium
@@ -63,6 +63,7 @@ async def test_every_part_looks_as_stored_and_is_accessible(tmp_path: Path) -> N
             name = f"design-{size}-{scheme}.webp"
             await page.appearance(scheme)
             await page.size(*SIZES[size], phone=size == "phone")
+            await page.until(DRAWN)
             await page.screenshot(tmp_path / "shot.png")
             with Image.open(tmp_path / "shot.png") as shot:
                 picture = small(shot, WIDTH[size])

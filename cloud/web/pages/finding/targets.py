@@ -25,7 +25,7 @@ ACTIONS: Final = (
     SearchTarget("Action", "Invite a person", "/keys", "members of the organization"),
     SearchTarget("Action", "Organize locations", "/locations"),
     SearchTarget("Action", "Roll out a version", "/releases", "update machines"),
-    SearchTarget("Action", "Train a model", "/training/new"),
+    SearchTarget("Action", "Train a model", "/datasets", "from a dataset"),
 )
 """Things to do, and the pages where they are done."""
 

@@ -57,7 +57,7 @@ async def test_machines_pages_and_help(cloud: MemoryCloud, machine: str, part: s
     assert (await search(person, "rover"))["rover"] == f"/machines/{part}"
     assert (await search(person, "rover contr"))["rover: Control"] == f"/machines/{part}/control"
     assert (await search(person, "audit"))["Audit"] == "/audit"
-    assert (await search(person, "train"))["Train a model"] == "/training/new"
+    assert (await search(person, "train"))["Train a model"] == "/datasets"
     assert "/help/howto/triggers" in (await search(person, "notified when something")).values()
     assert "/sql" in (await search(person, "")).values()
     assert await search(person, "xyzzy") == {}
