@@ -245,6 +245,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "machines": ROLE_ANYWHERE,
     "locations": ROLE_ANYWHERE,
     "page": ROLE_ANYWHERE,
+    "search": ROLE_ANYWHERE,
     "figures": ROLE_ANYWHERE,
     "machine": signed_in("a machine or part at which the caller has a role; checked by the method"),
     "main_part": operator(ObjectKind.ROBOT, "machine", inside=True),

@@ -121,6 +121,18 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    async def search(self, text: str, limit: int) -> list[FleetMachine]:
+        """Return up to `limit` machines that the caller may see, with all words of `text`, ordered by name.
+
+        Unlike `page`, it counts nothing: the search of the pages calls it after each key.
+        """
+
+        def work(sql: Sql) -> list[FleetMachine]:
+            rows = Listing(sql, self.author).page(FleetFilter(text=text), "name", None, limit)
+            return fleet.chosen(sql, self.author, [row.machine for row in rows])
+
+        return await self.read(work)
+
     async def figures(self) -> tuple[list[FleetMachine], SegmentTotals | None]:
         """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.
 

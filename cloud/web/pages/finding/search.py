@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.domain.fleet.listing import FleetFilter
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.roles import RoleService
@@ -53,8 +52,10 @@ class _Search:
         service = FleetService(self._cloud, author_of(request))
         targets: dict[str, SearchTarget] = {}
         for words, tab in dict.fromkeys([split_tab(text, TABS), (text, None)]):
-            page = await service.page(FleetFilter(text=words), "name", EACH, choices=False)
-            machines = [(machine.name, machine.location.path, machine.parts[0].id) for machine in page.machines]
+            machines = [
+                (machine.name, machine.location.path, machine.parts[0].id)
+                for machine in await service.search(words, EACH)
+            ]
             targets |= {target.href: target for target in machine_targets(machines, TABS, tab)}
         library = await self._cloud.room.run("", help_library)
         helps = [
