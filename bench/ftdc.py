@@ -21,7 +21,7 @@ from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.server.router import ApiRouter
 from runtime.server.memory import MemoryMachine, open_machine
-from telemetry.metrics.ftdc import Encoder
+from telemetry.metrics.ftdc import FtdcEncoder
 from telemetry.metrics.spans import Span
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +36,7 @@ async def seconds_of_calls(client: ApiClient, api: str, name: str) -> float:
     return (time.perf_counter() - begin) / CALLS
 
 
-def seconds_of_samples(sample: Callable[[], dict[str, float]], encoder: Encoder) -> tuple[float, int]:
+def seconds_of_samples(sample: Callable[[], dict[str, float]], encoder: FtdcEncoder) -> tuple[float, int]:
     """Return processor time and bytes of one sample."""
     begin, size = time.process_time(), 0
     for number in range(SAMPLES):
@@ -62,7 +62,7 @@ async def measure(memory: MemoryMachine, rounds: int) -> dict[str, float]:
         times["traced"].append(await seconds_of_calls(counted, api, name))
         machine.traffic.calls.tracer.stop()
         spans.clear()
-    sample, encoder = machine.sample, Encoder()
+    sample, encoder = machine.sample, FtdcEncoder()
     seconds_of_samples(sample, encoder)
     samples_taken = [seconds_of_samples(sample, encoder) for _ in range(rounds)]
     medians = {key: statistics.median(values) for key, values in times.items()}

@@ -47,8 +47,8 @@ from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from tests.e2e.cloud.process import CloudProcess, cloud
-from training.jobs.events import Event, Log, Progress, Status, encode_event
-from training.jobs.lifecycle import Happening, JobState
+from training.jobs.events import JobEvent, Log, Progress, Status, encode_event
+from training.jobs.lifecycle import JobHappening, JobState
 
 APP: Final = "viam.app.v1.AppService"
 DATA: Final = "viam.app.data.v1.DataService"
@@ -242,7 +242,7 @@ class Cost:
                 for number in range(base, base + count)
             ],
         )  # fmt: skip
-        events: list[Event] = [Status(JobState.PENDING), *[Log("a line of the log")] * (EVENTS - 1)]
+        events: list[JobEvent] = [Status(JobState.PENDING), *[Log("a line of the log")] * (EVENTS - 1)]
         log = [encode_event(event) for event in events]
         long = [(f"j{base}", stored(moment), encode_event(Log(f"line {number}"))) for number in range(LONG)]
         rows = [(f"j{number}", stored(moment), event) for number in range(base, base + count) for event in log]
@@ -264,11 +264,11 @@ class Cost:
             taken.append(job)
 
         async def report() -> None:
-            events: list[Event] = [Log("a line"), Progress(1, 2)]
+            events: list[JobEvent] = [Log("a line"), Progress(1, 2)]
             await store.write(lambda sql: queue.report(sql, taken[-1].id, "w", events, now()))
 
         async def end() -> None:
-            await store.write(lambda sql: queue.end(sql, taken.pop().id, "w", Happening.COMPLETE, now()))
+            await store.write(lambda sql: queue.end(sql, taken.pop().id, "w", JobHappening.COMPLETE, now()))
 
         first_owner = owners[0].organization
         reads: dict[str, Callable[[Sql], Any]] = {

@@ -147,10 +147,10 @@ if TYPE_CHECKING:
     from engine.resource import Attributes as Attributes
     from engine.resource import Component as Component
     from engine.resource import Context as Context
-    from engine.resource import Door as Door
     from engine.resource import Extra as Extra
     from engine.resource import Others as Others
     from engine.resource import Resource as Resource
+    from engine.resource import ResourceAccess as ResourceAccess
     from engine.resource import Service as Service
     from engine.resource import Started as Started
     from engine.resource import Unsupported as Unsupported
@@ -223,10 +223,10 @@ else:
                 "Attributes",
                 "Component",
                 "Context",
-                "Door",
                 "Extra",
                 "Others",
                 "Resource",
+                "ResourceAccess",
                 "Service",
                 "Started",
                 "Unsupported",

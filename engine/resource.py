@@ -39,7 +39,7 @@ class Unsupported(MachineError):
     kind = ErrorKind.UNSUPPORTED
 
 
-class Door(Protocol):
+class ResourceAccess(Protocol):
     """Access to a resource that is not a dependency and may stop at any time."""
 
     def use(self) -> AbstractAsyncContextManager[Resource]:
@@ -50,11 +50,11 @@ class Door(Protocol):
         ...
 
 
-Others: TypeAlias = Callable[[API], Mapping[ResourceName, Door]]
+Others: TypeAlias = Callable[[API], Mapping[ResourceName, ResourceAccess]]
 """A function that returns the resources of an API that are ready now, including those of remotes."""
 
 
-def no_others(api: API) -> Mapping[ResourceName, Door]:
+def no_others(api: API) -> Mapping[ResourceName, ResourceAccess]:
     """Return no resources; for a resource that runs outside a machine."""
     return {}
 

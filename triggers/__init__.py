@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from triggers.evaluate import explain as explain
     from triggers.evaluate import fires as fires
     from triggers.events import Firing as Firing
-    from triggers.events import Happening as Happening
     from triggers.events import Ingested as Ingested
     from triggers.events import Logged as Logged
     from triggers.events import LogLine as LogLine
     from triggers.events import Presence as Presence
     from triggers.events import TabularReading as TabularReading
     from triggers.events import TrainingEnded as TrainingEnded
+    from triggers.events import TriggerEvent as TriggerEvent
     from triggers.events import Where as Where
     from triggers.mail_text import mail as mail
     from triggers.mail_text import mail_about_alerts as mail_about_alerts
@@ -76,13 +76,13 @@ else:
         {
             "events": [
                 "Firing",
-                "Happening",
                 "Ingested",
                 "LogLine",
                 "Logged",
                 "Presence",
                 "TabularReading",
                 "TrainingEnded",
+                "TriggerEvent",
                 "Where",
             ],
             "operators": ["OPERATORS"],

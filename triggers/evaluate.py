@@ -10,7 +10,7 @@ from typing import Any, Final
 from schema.decoding import Effort, shown
 from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
-from triggers.events import Firing, Happening, Ingested, Logged, Presence
+from triggers.events import Firing, Ingested, Logged, Presence, TriggerEvent
 from triggers.operators import OPERATORS, Verdict, to_double, type_of
 
 _MISSING: Final = object()
@@ -80,7 +80,7 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[ComparisonResult, ...
     return tuple(result)
 
 
-def fires(trigger: Trigger, event: Happening, effort: Effort | None = None) -> Firing | None:
+def fires(trigger: Trigger, event: TriggerEvent, effort: Effort | None = None) -> Firing | None:
     """Return the firing of a trigger for an event, None if it does not fire; at most one for all readings of an upload.
 
     Readings that are not evaluated because `effort` is used up count as not satisfying the condition.
@@ -111,7 +111,7 @@ def fires(trigger: Trigger, event: Happening, effort: Effort | None = None) -> F
     return None
 
 
-def explain(trigger: Trigger, event: Happening) -> Explanation:
+def explain(trigger: Trigger, event: TriggerEvent) -> Explanation:
     """Explain whether and why a trigger fires for an event, consistent with `fires`."""
     firing = fires(trigger, event)
     configured = trigger.event

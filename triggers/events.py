@@ -77,7 +77,7 @@ class TrainingEnded:
     ended: datetime
 
 
-Happening: TypeAlias = Ingested | Presence | Logged
+TriggerEvent: TypeAlias = Ingested | Presence | Logged
 """Events of a part, which its triggers select."""
 
 
@@ -101,7 +101,7 @@ class Firing:
 
     trigger: str  # name of the trigger
     type: str  # type of the trigger's event
-    happening: Happening
+    happening: TriggerEvent
     condition: tuple[Eval, ...] = ()  # evals, all of which held
     reading: TabularReading | None = None  # first reading that met the condition; without conditions, the first reading
     count: int = 0  # number of readings that met the condition, or of log entries

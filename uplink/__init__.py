@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from uplink.dial import token_headers as token_headers
     from uplink.dial import with_channel as with_channel
     from uplink.downloads import PARTS as PARTS
+    from uplink.downloads import DownloadProgress as DownloadProgress
     from uplink.downloads import DownloadSource as DownloadSource
     from uplink.downloads import Expected as Expected
-    from uplink.downloads import Part as Part
-    from uplink.downloads import Progress as Progress
+    from uplink.downloads import IncompleteDownload as IncompleteDownload
     from uplink.downloads import Stopped as Stopped
     from uplink.downloads import digest_of as digest_of
     from uplink.downloads import download as download
@@ -87,10 +87,10 @@ else:
             ],
             "downloads": [
                 "PARTS",
+                "DownloadProgress",
                 "DownloadSource",
                 "Expected",
-                "Part",
-                "Progress",
+                "IncompleteDownload",
                 "Stopped",
                 "digest_of",
                 "download",

@@ -32,7 +32,7 @@ _NO_RANGE: Final = re.compile(r"bytes \*/(\d{1,18})")
 PARTS: Final = "part"  # the folder of incomplete downloads of packages
 _CHUNK: Final = 1024 * 1024  # bytes that are read at once to compute a digest
 
-Progress = Callable[[int], None]
+DownloadProgress = Callable[[int], None]
 """Called with the number of bytes downloaded so far."""
 
 
@@ -56,7 +56,7 @@ def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
     return digest.hexdigest()
 
 
-class Part:
+class IncompleteDownload:
     """An incomplete download on the disk. All methods block: call them in a worker."""
 
     def __init__(self, path: Path) -> None:
@@ -146,7 +146,7 @@ class Expected(NamedTuple):
 
 
 async def download(
-    source: DownloadSource, part: Part, worker: Worker, expected: Expected, *, progress: Progress
+    source: DownloadSource, part: IncompleteDownload, worker: Worker, expected: Expected, *, progress: DownloadProgress
 ) -> None:
     """Download a file to `part`. When this returns, `part` is complete and its SHA-256 matches.
 
@@ -182,7 +182,12 @@ class _Transfer:
     """One request, and the writing of its response."""
 
     def __init__(
-        self, source: DownloadSource, part: Part, worker: Worker, expected: Expected, progress: Progress
+        self,
+        source: DownloadSource,
+        part: IncompleteDownload,
+        worker: Worker,
+        expected: Expected,
+        progress: DownloadProgress,
     ) -> None:
         self._source, self._part, self._worker, self._expected = source, part, worker, expected
         self._progress = progress

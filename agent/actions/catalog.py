@@ -25,7 +25,7 @@ from agent.update.record import Release
 from schema import ErrorKind, MachineError
 from schema.agent import shown_url
 from support import Worker
-from uplink import Part, read_body
+from uplink import IncompleteDownload, read_body
 from uplink.releases import MAX_FILE
 
 FRESH: Final = 600.0
@@ -95,7 +95,7 @@ class ReleaseCatalog:
             self._worker.post(partial(path.unlink, missing_ok=True))
 
     async def _fill(self, url: str, path: Path) -> None:
-        part, size = Part(path), 0
+        part, size = IncompleteDownload(path), 0
 
         async def take(data: bytes) -> None:
             nonlocal size
@@ -108,7 +108,7 @@ class ReleaseCatalog:
             await read_body(shown_url(url), response, take)
 
 
-def _append(part: Part, data: bytes, at: int) -> None:
+def _append(part: IncompleteDownload, data: bytes, at: int) -> None:
     """Write what was received, if the disk keeps enough free space. MachineError."""
     try:
         part.begin()

@@ -20,7 +20,7 @@ from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
 from agent.parts import part
 from netmgr import programs
-from netmgr.model import Network, NetworkSettings
+from netmgr.model import NetworkSettings, UsableNetwork
 from netmgr.portal import Lock
 from netmgr.provisioning import Forced
 from netmgr.service import (
@@ -134,14 +134,16 @@ class AgentNetwork:
 
     # ---- inputs of the service
 
-    def _network_settings(self, cloud: tuple[Network, ...], adopted: tuple[Network, ...]) -> NetworkSettings:
+    def _network_settings(
+        self, cloud: tuple[UsableNetwork, ...], adopted: tuple[UsableNetwork, ...]
+    ) -> NetworkSettings:
         stored = self._store.stored
         return network_settings(
             self._settings.current, cloud, stored.networks, adopted,
             hostname=self._hostname, password=stored.password, is_pi=self._is_pi,
         )  # fmt: skip
 
-    def _cloud_networks(self) -> tuple[Network, ...] | None:
+    def _cloud_networks(self) -> tuple[UsableNetwork, ...] | None:
         return networks_of(self._settings.current.additional_networks)
 
     def _is_configured(self) -> bool:
@@ -164,7 +166,7 @@ class AgentNetwork:
     def _page(self) -> str:
         return self.credentials.app_address if self.credentials is not None else ""
 
-    def _entered(self, networks: tuple[Network, ...], network: Network) -> tuple[Network, ...]:
+    def _entered(self, networks: tuple[UsableNetwork, ...], network: UsableNetwork) -> tuple[UsableNetwork, ...]:
         section = self._settings.current.network_configuration
         return entered(networks, network, tries_all=section.turn_on_hotspot_if_wifi_has_no_internet)
 

@@ -12,12 +12,12 @@ from netmgr.model import (
     HIGHEST_PRIORITY,
     Enterprise,
     Hotspot,
-    Network,
     NetworkSettings,
     Open,
     Personal,
     Security,
     StaticAddress,
+    UsableNetwork,
 )
 from schema.agent import AdditionalNetwork, EnterpriseAccount, Settings
 
@@ -30,9 +30,9 @@ MAX_ENTERED: Final = 32
 
 def network_settings(
     settings: Settings,
-    cloud_networks: Iterable[Network],
-    entered: Iterable[Network],
-    adopted: Iterable[Network],
+    cloud_networks: Iterable[UsableNetwork],
+    entered: Iterable[UsableNetwork],
+    adopted: Iterable[UsableNetwork],
     *,
     hostname: str,
     password: str,
@@ -67,20 +67,20 @@ def network_settings(
     )
 
 
-def unique(networks: Iterable[Network]) -> tuple[Network, ...]:
+def unique(networks: Iterable[UsableNetwork]) -> tuple[UsableNetwork, ...]:
     """Return the networks with different labels; the first one with a label stays."""
-    by_label: dict[str, Network] = {}
+    by_label: dict[str, UsableNetwork] = {}
     for network in networks:
         by_label.setdefault(network.label, network)
     return tuple(by_label.values())
 
 
-def networks_of(additional: Mapping[str, AdditionalNetwork]) -> tuple[Network, ...]:
+def networks_of(additional: Mapping[str, AdditionalNetwork]) -> tuple[UsableNetwork, ...]:
     """Return the networks of the configuration."""
     return tuple(_network(label, network) for label, network in additional.items())
 
 
-def _network(label: str, network: AdditionalNetwork) -> Network:
+def _network(label: str, network: AdditionalNetwork) -> UsableNetwork:
     static = None
     if network.ipv4_address != "auto":
         static = StaticAddress(
@@ -88,7 +88,7 @@ def _network(label: str, network: AdditionalNetwork) -> Network:
             gateway=IPv4Address(network.ipv4_gateway) if network.ipv4_gateway else None,
         )
     is_wifi = network.type == "wifi"
-    return Network(
+    return UsableNetwork(
         label=label,
         kind=network.type,
         source="cloud",
@@ -123,7 +123,7 @@ def _enterprise(account: EnterpriseAccount) -> Enterprise:
     )
 
 
-def entered(networks: Iterable[Network], network: Network, *, tries_all: bool) -> tuple[Network, ...]:
+def entered(networks: Iterable[UsableNetwork], network: UsableNetwork, *, tries_all: bool) -> tuple[UsableNetwork, ...]:
     """Return the entered networks with a new one in front: it has the highest priority, and others lose theirs.
 
     At most MAX_ENTERED are kept, those entered last.

@@ -18,7 +18,7 @@ from agent.update.record import Release
 from schema import ErrorKind, MachineError
 from schema.agent import shown_url
 from support import Worker
-from uplink import DownloadSource, Expected, Part, Progress, Stopped, download
+from uplink import DownloadProgress, DownloadSource, Expected, IncompleteDownload, Stopped, download
 from uplink.releases import MAX_FILE
 
 _CHUNK: Final = 1 << 20
@@ -30,7 +30,7 @@ class ReleaseDownloads:
     def __init__(self, web: Web, worker: Worker) -> None:
         self._web, self._worker = web, worker
 
-    async def download(self, release: Release, file: Path, progress: Progress = lambda count: None) -> None:
+    async def download(self, release: Release, file: Path, progress: DownloadProgress = lambda count: None) -> None:
         """Download a release into `file`. When this returns, the file is complete and its SHA-256 is the release's.
 
         Call it for URLs that `choose` has accepted. It continues with what is in `file`, also after a power cut; what
@@ -41,7 +41,7 @@ class ReleaseDownloads:
         PRECONDITION: the disk cannot be written. UNAVAILABLE: everything else. After INVALID and EXHAUSTED nothing is
         left on the disk.
         """
-        part, expected = Part(file), Expected(release.sha256, release.size, MAX_FILE)
+        part, expected = IncompleteDownload(file), Expected(release.sha256, release.size, MAX_FILE)
         if urlsplit(release.origin).scheme == "file":
             await self._copy(Path(unquote(urlsplit(release.origin).path)), part, expected, progress)
             return
@@ -49,7 +49,7 @@ class ReleaseDownloads:
         source = DownloadSource(shown_url(release.origin), partial(self._web.get, release.origin), etag)
         await download(source, part, self._worker, expected, progress=progress)
 
-    async def _copy(self, path: Path, part: Part, expected: Expected, progress: Progress) -> None:
+    async def _copy(self, path: Path, part: IncompleteDownload, expected: Expected, progress: DownloadProgress) -> None:
         finished = trio.Event()
         try:
             await self._worker.run(partial(_copy, path, part, expected, finished.is_set))
@@ -58,7 +58,7 @@ class ReleaseDownloads:
         progress(await self._worker.run(part.begin))
 
 
-def _copy(path: Path, part: Part, expected: Expected, stopped: Callable[[], bool]) -> None:
+def _copy(path: Path, part: IncompleteDownload, expected: Expected, stopped: Callable[[], bool]) -> None:
     """Copy a local file. Blocks. Raises MachineError; Stopped soon after `stopped` returns true."""
     try:
         part.begin()
@@ -93,7 +93,7 @@ def _opened(path: Path) -> BinaryIO:
     return file
 
 
-def _fill(part: Part, file: BinaryIO, size: int, stopped: Callable[[], bool]) -> str:
+def _fill(part: IncompleteDownload, file: BinaryIO, size: int, stopped: Callable[[], bool]) -> str:
     """Copy at most `size` bytes, and return their SHA-256."""
     digest, at = hashlib.sha256(), 0
     while data := file.read(min(_CHUNK, size - at)):

@@ -5,7 +5,7 @@ Public, in the order in which to read them:
 * `frames`: The frame system: the pose of each part relative to its parent, and transforms between frames
 * `moving`: The current pose of components whose frame follows their joints
 * `spatial`: Rotations and rigid transforms in plain Python, sufficient for an arm
-* `supplied`: Frames that a caller adds to those of the machine for one call
+* `supplied`: Frames and shapes that a caller adds to those of the machine for one call, or that a service returns
 * `sva`: Reads and writes kinematics in the SVA JSON format
 * `chain`: Forward kinematics of a chain, and the chain of the simulated arm
 """

@@ -1,8 +1,8 @@
-"""Frames that a caller adds to those of the machine for one call."""
+"""Frames and shapes that a caller adds to those of the machine for one call, or that a service returns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,3 +18,11 @@ class SuppliedFrame:
     physical_object: Geometry | None = None
     uuid: bytes = b""
     metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeometriesInFrame:
+    """Shapes, and the frame in which they are; an empty frame is `world`."""
+
+    reference_frame: str = ""
+    geometries: Sequence[Geometry] = ()

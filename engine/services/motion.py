@@ -9,17 +9,9 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from engine.components.motion.arm import MoveOptions
-from engine.geometry.supplied import SuppliedFrame
+from engine.geometry.supplied import GeometriesInFrame, SuppliedFrame
 from engine.resource import Extra, Service
 from schema import API, Geometry, GeoPoint, Pose, PoseInFrame, ResourceName
-
-
-@dataclass(frozen=True, slots=True)
-class GeometriesInFrame:
-    """Shapes, and the frame in which they are; an empty frame is `world`."""
-
-    reference_frame: str = ""
-    geometries: Sequence[Geometry] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from engine.components.media.camera import Image
-from engine.geometry.supplied import SuppliedFrame
+from engine.geometry.supplied import GeometriesInFrame, SuppliedFrame
 from engine.resource import Extra, Service
-from schema import API, Geometry
+from schema import API
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,6 @@ class Detection3D:
     transforms: Sequence[SuppliedFrame] = ()
     classifications: Sequence[Classification] = ()
     metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GeometriesInFrame:
-    """Shapes, and the frame in which they are measured."""
-
-    reference_frame: str = ""
-    geometries: Sequence[Geometry] = ()
 
 
 @dataclass(frozen=True, slots=True)

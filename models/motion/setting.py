@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from engine import Arm, Component, Door, Gantry, Gripper, MotionConstraints, Others, WorldState
+from engine import Arm, Component, Gantry, Gripper, MotionConstraints, Others, ResourceAccess, WorldState
 from engine.geometry import ORIGIN_SUFFIX, Chain, FramePart, Frames, Link, SuppliedFrame
 from engine.geometry import Transform as Placement
 from engine.kinematics import Flat, Mechanism, compose, deviation, flat, inverse_of, mechanism_of, transform_of
@@ -84,7 +84,7 @@ class Setting:
             remedy="choose the arm, or give its frame an arm as parent",
         )
 
-    def door(self, part: FramePart) -> Door:
+    def door(self, part: FramePart) -> ResourceAccess:
         """Return the access to the component of a part; UNAVAILABLE if it is not ready."""
         name = ResourceName.parse(part.resource)
         door = self._others(name.api).get(name)

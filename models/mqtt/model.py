@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 import trio
 
-from engine import Actuator, Attributes, Context, Door, GenericService, Resource, Started, model
+from engine import Actuator, Attributes, Context, GenericService, Resource, ResourceAccess, Started, model
 from models.mqtt.attributes import MqttAttributes
 from models.mqtt.connection import MqttConnection, MqttLogin, MqttMessage, mqtt_connection
 from models.mqtt.entities import Device, Entity, entities_of, read_announcement
@@ -245,7 +245,7 @@ class MqttBridge(GenericService):
                 remedy="the log of the machine has the reason",
             ) from error
 
-    def _find(self, name: str) -> tuple[Kind, Door]:
+    def _find(self, name: str) -> tuple[Kind, ResourceAccess]:
         """Return the resource with a short name; MachineError if none is ready."""
         for kind in KINDS:
             for full, door in self.others(kind.base.API).items():

@@ -8,7 +8,18 @@ from typing import ClassVar
 
 import trio
 
-from engine import Attributes, Door, Extra, MovementSensor, PowerSensor, Sensor, SensorReadings, Sensors, Value, model
+from engine import (
+    Attributes,
+    Extra,
+    MovementSensor,
+    PowerSensor,
+    ResourceAccess,
+    Sensor,
+    SensorReadings,
+    Sensors,
+    Value,
+    model,
+)
 from models.sensors.attributes import AllSensorsConfig
 from schema import ErrorKind, MachineError, ResourceName
 from support import gather
@@ -20,7 +31,7 @@ class AllSensors(Sensors):
 
     Config: ClassVar[type[Attributes]] = AllSensorsConfig
 
-    def _sensors(self) -> dict[ResourceName, Door]:
+    def _sensors(self) -> dict[ResourceName, ResourceAccess]:
         use_all = not self.attributes.sensors
         return {
             name: door

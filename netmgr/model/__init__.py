@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from netmgr.model.network import HIGHEST_PRIORITY as HIGHEST_PRIORITY
     from netmgr.model.network import Enterprise as Enterprise
-    from netmgr.model.network import Network as Network
     from netmgr.model.network import Open as Open
     from netmgr.model.network import Personal as Personal
     from netmgr.model.network import Security as Security
     from netmgr.model.network import StaticAddress as StaticAddress
+    from netmgr.model.network import UsableNetwork as UsableNetwork
     from netmgr.model.settings import Hotspot as Hotspot
     from netmgr.model.settings import NetworkSettings as NetworkSettings
 else:
@@ -26,7 +26,15 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "network": ["HIGHEST_PRIORITY", "Enterprise", "Network", "Open", "Personal", "Security", "StaticAddress"],
+            "network": [
+                "HIGHEST_PRIORITY",
+                "Enterprise",
+                "Open",
+                "Personal",
+                "Security",
+                "StaticAddress",
+                "UsableNetwork",
+            ],
             "settings": ["Hotspot", "NetworkSettings"],
         },
     )

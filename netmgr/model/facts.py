@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from netmgr.model.events import JoinFailure
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import Hotspot
 
 Manager = Literal["", "NetworkManager", "dhcpcd", "systemd-networkd", "ifupdown", "machine-agent"]
@@ -139,7 +139,7 @@ class NetworkFacts(msgspec.Struct, frozen=True, kw_only=True):
     """By interface, only of clients with completed authentication."""
     joining: dict[str, str] = {}
     """By interface: label of the network that is being joined or is joined."""
-    clients: dict[str, Network] = {}
+    clients: dict[str, UsableNetwork] = {}
     """By interface: the network as the wifi client was given it, with the label in `joining`. It differs from the
     settings after these have changed, for example in the password."""
     hotspot: str = ""

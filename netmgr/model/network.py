@@ -70,7 +70,7 @@ class StaticAddress(msgspec.Struct, frozen=True, kw_only=True):
     gateway: IPv4Address | None = None
 
 
-class Network(msgspec.Struct, frozen=True, kw_only=True):
+class UsableNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """Network that the device may use."""
 
     label: str
@@ -99,7 +99,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         return self.metric or USUAL_METRIC[self.kind]
 
 
-def same_connection(first: Network, second: Network) -> bool:
+def same_connection(first: UsableNetwork, second: UsableNetwork) -> bool:
     """Return whether both are joined in the same way, so that a change from one to the other needs no new attempt."""
     return (first.ssid, first.security, first.hidden) == (second.ssid, second.security, second.hidden)
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import Hotspot
 
 PROTOCOL: Final = 77
@@ -30,7 +30,7 @@ class InterfacePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Desired state of an interface that netmgr manages. Interfaces without a plan are left to their managers."""
 
     name: str
-    network: Network | None = None
+    network: UsableNetwork | None = None
     """Network to use. For wifi it is to be joined. None: the interface is up, without a network."""
     dhcp: bool = False
     addresses: frozenset[IPv4Interface] = frozenset()
@@ -100,7 +100,7 @@ class SetPowerSave(Effect, frozen=True, kw_only=True):
 class Join(Effect, frozen=True, kw_only=True):
     """Join a wifi network. Completion and failure are reported as events."""
 
-    network: Network
+    network: UsableNetwork
 
 
 class Leave(Effect, frozen=True, kw_only=True):

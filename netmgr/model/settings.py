@@ -6,7 +6,7 @@ from ipaddress import IPv4Interface
 
 import msgspec
 
-from netmgr.model.network import Network, Secret
+from netmgr.model.network import Secret, UsableNetwork
 
 
 class Hotspot(Secret, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     enabled: bool = True
     """False gives back what was taken over, and leaves the network alone."""
-    networks: tuple[Network, ...] = ()
+    networks: tuple[UsableNetwork, ...] = ()
     """Networks that the device may use, of all sources, with different labels."""
     hotspot: Hotspot | None = None
     """None never starts a hotspot."""

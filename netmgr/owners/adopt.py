@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Interface
 from typing import Any, Final
 
-from netmgr.model.network import Enterprise, Network, Open, Personal, Security, StaticAddress, ssid_text
+from netmgr.model.network import Enterprise, Open, Personal, Security, StaticAddress, UsableNetwork, ssid_text
 
 MAX_ADOPTED: Final = 100
 """Networks that are adopted from one program; a laptop that travels has some dozens."""
@@ -19,7 +19,7 @@ Settings = Mapping[str, Mapping[str, Any]]
 """Connection of NetworkManager: values by key by section, without the types of D-Bus."""
 
 
-def from_network_manager(settings: Settings, secrets: Settings) -> Network | None:
+def from_network_manager(settings: Settings, secrets: Settings) -> UsableNetwork | None:
     """Return the network of a connection; None for one that is not for this device's automatic use.
 
     These are connections that do not connect by themselves, hotspots, VPNs, shared networks, and security that is not
@@ -37,7 +37,7 @@ def from_network_manager(settings: Settings, secrets: Settings) -> Network | Non
     if security is None:
         return None
     name = str(connection.get("id") or connection.get("uuid") or "")
-    return Network(
+    return UsableNetwork(
         label=f"adopted: {name}",
         kind="wifi" if kind == _WIFI else "wired",
         source="adopted",
@@ -122,16 +122,16 @@ _BLOCK: Final = re.compile(
 _FIELD: Final = re.compile(r"^[ \t]*+([a-z0-9_]++)[ \t]*+=[ \t]*+(\S*+(?:[ \t]++\S++)*+)[ \t\r]*+$", re.MULTILINE)
 
 
-def from_wpa_supplicant(text: str, interface: str) -> tuple[Network, ...]:
+def from_wpa_supplicant(text: str, interface: str) -> tuple[UsableNetwork, ...]:
     """Return the networks of a configuration file of wpa_supplicant, which dhcpcd and systems of old use."""
-    networks: list[Network] = []
+    networks: list[UsableNetwork] = []
     for number, block in enumerate(_BLOCK.finditer(text), 1):
         fields = dict(_FIELD.findall(block[1]))
         ssid, security = _ssid(fields.get("ssid", "")), _wpa_security(fields)
         if not 1 <= len(ssid) <= 32 or security is None or fields.get("disabled") == "1":
             continue
         networks.append(
-            Network(
+            UsableNetwork(
                 label=f"adopted: {number}. {ssid_text(ssid)}",
                 kind="wifi",
                 source="adopted",

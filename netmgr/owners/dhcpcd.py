@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.files import read
 from netmgr.programs import run
@@ -39,7 +39,7 @@ class Dhcpcd:
         """Return whether it configures this interface now, or would if a cable or network were there."""
         return bool(await self._run_blocking(partial(_manages, self._root, interface)))
 
-    async def networks(self, interface: str) -> tuple[Network, ...]:
+    async def networks(self, interface: str) -> tuple[UsableNetwork, ...]:
         """Return the networks that it would use on this interface by itself, with their credentials.
 
         Static addresses of dhcpcd.conf are left out: they belong to interfaces, not to networks.

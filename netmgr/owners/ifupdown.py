@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.files import read
 from netmgr.programs import run
@@ -34,7 +34,7 @@ class Ifupdown:
         text = await self._run_blocking(partial(read, self._root / STATE))
         return interface in {line.partition("=")[0].strip() for line in text.splitlines()} - {"", "lo"}
 
-    async def networks(self, interface: str) -> tuple[Network, ...]:
+    async def networks(self, interface: str) -> tuple[UsableNetwork, ...]:
         """Return the networks that it would use on this interface by itself, with their credentials.
 
         Options such as `wpa-ssid` of /etc/network/interfaces are left out.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.owners.adopt import MAX_ADOPTED, from_network_manager, plain_settings
 from netmgr.owners.bus import PROPERTIES, Bus, BusError, get, system_bus
 from netmgr.owners.files import read, write
@@ -69,12 +69,12 @@ class NetworkManager:
             device = await _device(bus, interface)
             return device is not None and bool(await get(bus, SERVICE, device, DEVICE, "Managed"))
 
-    async def networks(self, interface: str) -> tuple[Network, ...]:
+    async def networks(self, interface: str) -> tuple[UsableNetwork, ...]:
         """Return the networks that it would use on this interface by itself, with their credentials.
 
         Connections that are only for other interfaces are left out.
         """
-        networks: list[Network] = []
+        networks: list[UsableNetwork] = []
         async with self._bus() as bus:
             (paths,) = await bus.call(SERVICE, f"{ROOT}/Settings", f"{SERVICE}.Settings", "ListConnections")
             for path in paths[: 10 * MAX_ADOPTED]:
@@ -112,7 +112,7 @@ async def _device(bus: Bus, interface: str) -> str | None:
     return str(path)
 
 
-async def _network(bus: Bus, path: str) -> Network | None:
+async def _network(bus: Bus, path: str) -> UsableNetwork | None:
     """Return the network of a connection. One that vanishes, or whose secrets an agent has, is left out."""
     try:
         (reply,) = await bus.call(SERVICE, path, CONNECTION, "GetSettings")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.bus import Bus, BusError, get, system_bus
 from netmgr.owners.files import read, remove, write
@@ -57,7 +57,7 @@ class Networkd:
                 "linger",
             )
 
-    async def networks(self, interface: str) -> tuple[Network, ...]:
+    async def networks(self, interface: str) -> tuple[UsableNetwork, ...]:
         """Return the networks that it would use on this interface by itself, with their credentials.
 
         Wifi networks are those of wpa_supplicant's unit for the interface; wired ones are left out.

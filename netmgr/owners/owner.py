@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from netmgr.model.facts import Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 
 
 class Owner(Protocol):
@@ -17,7 +17,7 @@ class Owner(Protocol):
         """Return whether it configures this interface now, or would if a cable or network were there."""
         ...
 
-    async def networks(self, interface: str) -> tuple[Network, ...]:
+    async def networks(self, interface: str) -> tuple[UsableNetwork, ...]:
         """Return the networks that it would use on this interface by itself, with their credentials."""
         ...
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from netmgr.model.facts import AddressLease
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 
 EVERYTHING: Final = IPv4Network("0.0.0.0/0")
 SHORTEST_PREFIX: Final = 8
@@ -30,7 +30,7 @@ class Ipv4(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int | None = None
 
 
-def ipv4_of(network: Network, lease: AddressLease | None) -> Ipv4:
+def ipv4_of(network: UsableNetwork, lease: AddressLease | None) -> Ipv4:
     """Return the configuration of a connected network: from its static address, or from the lease if there is one.
 
     Unusable parts of a lease are left out: a server may be wrong, or lie.

@@ -9,7 +9,7 @@ import msgspec
 
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.facts import OWN, NetworkFacts, NetworkLink, WifiRadio
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import NetworkSettings
 from netmgr.planning.addresses import EVERYTHING
 
@@ -32,7 +32,7 @@ class NetworkChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What one interface is used for."""
 
     reason: Reason
-    network: Network | None = None
+    network: UsableNetwork | None = None
     hotspot: bool = False
     managed: bool = False
     """netmgr configures the interface."""
@@ -52,7 +52,7 @@ def choices(settings: NetworkSettings, facts: NetworkFacts, decision: NetworkDec
     }
 
 
-def fits(network: Network, link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts) -> bool:
+def fits(network: UsableNetwork, link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts) -> bool:
     """Return whether a network is for this interface. Wifi networks without an interface are for only one."""
     if network.kind != link.kind:
         return False
@@ -69,13 +69,13 @@ def wifi_interface(settings: NetworkSettings, facts: NetworkFacts) -> str:
     return min(wifi, key=lambda link: link.index).name if wifi else ""
 
 
-def best_wired(settings: NetworkSettings, facts: NetworkFacts) -> Mapping[str, Network]:
+def best_wired(settings: NetworkSettings, facts: NetworkFacts) -> Mapping[str, UsableNetwork]:
     """Return the network of each wired interface: highest priority first, those of the settings before adopted ones.
 
     A static address is used on only one interface, preferably on one with a cable.
     """
     ranked = sorted((network for network in settings.networks if network.kind == "wired"), key=rank)
-    chosen: dict[str, Network] = {}
+    chosen: dict[str, UsableNetwork] = {}
     wired = (link for link in facts.links if link.kind == "wired")
     for link in sorted(wired, key=lambda link: (not link.carrier, link.name)):
         for network in ranked:
@@ -86,7 +86,7 @@ def best_wired(settings: NetworkSettings, facts: NetworkFacts) -> Mapping[str, N
     return chosen
 
 
-def rank(network: Network) -> tuple[int, bool, bool, str]:
+def rank(network: UsableNetwork) -> tuple[int, bool, bool, str]:
     """Return the sort key of networks: the first is used."""
     return (-network.priority, network.source == "adopted", not network.interface, network.label)
 
@@ -111,7 +111,7 @@ def busy(link: NetworkLink, settings: NetworkSettings, facts: NetworkFacts, deci
     return hotspot_possible(host, settings, facts)
 
 
-def connected(link: NetworkLink, network: Network, facts: NetworkFacts) -> bool:
+def connected(link: NetworkLink, network: UsableNetwork, facts: NetworkFacts) -> bool:
     """Return whether netmgr is connected with the network: a cable is plugged in, or it has joined the SSID."""
     if link.kind == "wired":
         return link.carrier
@@ -120,7 +120,9 @@ def connected(link: NetworkLink, network: Network, facts: NetworkFacts) -> bool:
     return joined and facts.joining.get(link.name) == network.label
 
 
-def _wired(link: NetworkLink, network: Network | None, settings: NetworkSettings, facts: NetworkFacts) -> NetworkChoice:
+def _wired(
+    link: NetworkLink, network: UsableNetwork | None, settings: NetworkSettings, facts: NetworkFacts
+) -> NetworkChoice:
     if network is None:
         return NetworkChoice(reason=Reason.NOT_ASKED)
     if network.source == "adopted":
@@ -154,7 +156,7 @@ def _wifi(
     return NetworkChoice(reason=Reason.READY if managed else Reason.NOT_CHOSEN, managed=managed)
 
 
-def _left(link: NetworkLink, network: Network, settings: NetworkSettings, facts: NetworkFacts) -> Reason:
+def _left(link: NetworkLink, network: UsableNetwork, settings: NetworkSettings, facts: NetworkFacts) -> Reason:
     """Return why the present manager may join the network itself; USED if netmgr has to.
 
     An interface that netmgr has taken over keeps an adopted network, so that the connection is not interrupted.
@@ -166,7 +168,7 @@ def _left(link: NetworkLink, network: Network, settings: NetworkSettings, facts:
     return Reason.DONE if link.manager and _joins(link, network, settings, facts) else Reason.USED
 
 
-def _joins(link: NetworkLink, network: Network, settings: NetworkSettings, facts: NetworkFacts) -> bool:
+def _joins(link: NetworkLink, network: UsableNetwork, settings: NetworkSettings, facts: NetworkFacts) -> bool:
     """Return whether the present manager is connected with the network, or would connect with it by itself."""
     association = facts.associations.get(link.name)
     if association is not None and association.ssid != network.ssid:
@@ -174,17 +176,17 @@ def _joins(link: NetworkLink, network: Network, settings: NetworkSettings, facts
     return (association is not None and _provides(link, network, facts)) or _would_use(link, network, settings)
 
 
-def _would_use(link: NetworkLink, network: Network, settings: NetworkSettings) -> bool:
+def _would_use(link: NetworkLink, network: UsableNetwork, settings: NetworkSettings) -> bool:
     """Return whether a network of the present manager has the same contents."""
     adopted = (each for each in settings.networks if each.source == "adopted" and each.interface in ("", link.name))
     return any(_contents(each) == _contents(network) for each in adopted)
 
 
-def _contents(network: Network) -> tuple[object, ...]:
+def _contents(network: UsableNetwork) -> tuple[object, ...]:
     return (network.kind, network.ssid, network.security, network.static, network.dns, network.route_metric)
 
 
-def _provides(link: NetworkLink, network: Network, facts: NetworkFacts) -> bool:
+def _provides(link: NetworkLink, network: UsableNetwork, facts: NetworkFacts) -> bool:
     """Return whether the interface has the addresses, name servers and metric that the network asks for."""
     default = [route for route in facts.routes if route.interface == link.name and route.destination == EVERYTHING]
     if network.metric and network.metric not in {route.metric for route in default}:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Interface
 from typing import TypeAlias
 
 from netmgr.model.facts import OWN, KernelRoute, NetworkFacts, NetworkLink
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.plan import (
     HOTSPOT_ADDRESSES,
     PROTOCOL,
@@ -141,7 +141,7 @@ def _wifi(facts: NetworkFacts, plan: NetworkPlan, plans: list[InterfacePlan]) ->
         yield StartHotspot(interface=host.name, hotspot=host.hotspot)
 
 
-def _is_joining(facts: NetworkFacts, interface: str, network: Network) -> bool:
+def _is_joining(facts: NetworkFacts, interface: str, network: UsableNetwork) -> bool:
     """Return whether the client is joining this network, with the same credentials."""
     client = facts.clients.get(interface)
     return (

@@ -8,7 +8,7 @@ from typing import Final
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import JoinFailure
 from netmgr.model.facts import NetworkFacts, NetworkLink
-from netmgr.model.network import Network, ssid_text
+from netmgr.model.network import UsableNetwork, ssid_text
 from netmgr.model.plan import InterfacePlan
 from netmgr.model.settings import NetworkSettings
 from netmgr.model.words import WORDS
@@ -77,7 +77,7 @@ def explain(
     )
 
 
-def _missing(network: Network) -> Statement:
+def _missing(network: UsableNetwork) -> Statement:
     if network.interface:
         return Statement(
             f"This computer has no {network.kind} interface {network.interface}.",
@@ -105,7 +105,7 @@ def _state(link: NetworkLink, choice: NetworkChoice, plan: InterfacePlan | None,
     )
 
 
-def _unconnected(network: Network, failures: Mapping[str, Statement]) -> Statement:
+def _unconnected(network: UsableNetwork, failures: Mapping[str, Statement]) -> Statement:
     if network.kind == "wired":
         return Statement("No cable is connected.", "check the cable and the device at its end")
     failure = failures.get(network.label)
@@ -114,7 +114,7 @@ def _unconnected(network: Network, failures: Mapping[str, Statement]) -> Stateme
     return Statement(f"It joins {quoted(network.label)} again. The last attempt failed: {failure.text}", failure.remedy)
 
 
-def _configured(link: NetworkLink, network: Network, plan: InterfacePlan, facts: NetworkFacts) -> Statement:
+def _configured(link: NetworkLink, network: UsableNetwork, plan: InterfacePlan, facts: NetworkFacts) -> Statement:
     """Return the state of a connected interface."""
     name, lease = quoted(network.label), facts.leases.get(link.name)
     if not plan.addresses:

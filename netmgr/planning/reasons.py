@@ -9,7 +9,7 @@ import msgspec
 
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.facts import AccessPoint, Cipher, NetworkFacts, NetworkLink
-from netmgr.model.network import Enterprise, Network, Open, Security, ssid_text
+from netmgr.model.network import Enterprise, Open, Security, UsableNetwork, ssid_text
 from netmgr.model.settings import NetworkSettings
 from netmgr.planning.choice import NetworkChoice, Reason, best_wired, busy, fits, radio_of, rank, wifi_interface
 from netmgr.planning.explanation import Statement
@@ -40,7 +40,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Network that is not used on an interface."""
 
-    network: Network
+    network: UsableNetwork
     link: NetworkLink
     choice: NetworkChoice
     situation: Situation

@@ -7,7 +7,7 @@ from typing import Final
 
 from netmgr.model.events import JoinFailure
 from netmgr.model.facts import OWN
-from netmgr.model.network import Network, Source, same_connection
+from netmgr.model.network import Source, UsableNetwork, same_connection
 from netmgr.model.settings import NetworkSettings
 from netmgr.provisioning.states import (
     FIRST_RETRY,
@@ -55,14 +55,16 @@ def joins_during_hotspot(world: ProvisioningWorld) -> bool:
     return bool(interface) and (interface != client_interface(world) or (radio is not None and radio.both))
 
 
-def networks_for(world: ProvisioningWorld, interface: str) -> tuple[Network, ...]:
+def networks_for(world: ProvisioningWorld, interface: str) -> tuple[UsableNetwork, ...]:
     """Return the wifi networks of an interface, the preferred one first."""
     names = ("", interface) if interface == client_interface(world) else (interface,)
     networks = [network for network in world.settings.networks if network.kind == "wifi" and network.interface in names]
     return tuple(sorted(networks, key=lambda network: (-network.priority, SOURCES[network.source], network.label)))
 
 
-def candidates(state: ProvisioningState, world: ProvisioningWorld, interface: str, now: float) -> tuple[Network, ...]:
+def candidates(
+    state: ProvisioningState, world: ProvisioningWorld, interface: str, now: float
+) -> tuple[UsableNetwork, ...]:
     """Return the networks that may be joined now, the preferred one first.
 
     Unless the internet is needed, only the preferred network is tried while it is there, as the specification says.
@@ -73,7 +75,7 @@ def candidates(state: ProvisioningState, world: ProvisioningWorld, interface: st
     return tuple(network for network in networks if is_there(state, network, now))
 
 
-def is_there(state: ProvisioningState, network: Network, now: float) -> bool:
+def is_there(state: ProvisioningState, network: UsableNetwork, now: float) -> bool:
     """Return whether a network was heard. A hidden one is not announced: it may be there until it did not answer."""
     presence, tried = state.heard.get(network.label), state.tried.get(network.label)
     missed = tried.last if tried is not None and tried.failure is JoinFailure.NOT_FOUND else -math.inf
@@ -82,7 +84,7 @@ def is_there(state: ProvisioningState, network: Network, now: float) -> bool:
     return presence is not None and now < presence.last + HEARD and presence.last > missed
 
 
-def due_at(state: ProvisioningState, network: Network, settings: NetworkSettings) -> float:
+def due_at(state: ProvisioningState, network: UsableNetwork, settings: NetworkSettings) -> float:
     """Return the time from which a network may be tried again."""
     tried = state.tried.get(network.label)
     if tried is None or not same_connection(tried.network, network):
@@ -115,7 +117,7 @@ def appeared(state: ProvisioningState, world: ProvisioningWorld, now: float) -> 
 
 def preferred(
     state: ProvisioningState, world: ProvisioningWorld, interface: str, label: str, now: float
-) -> Network | None:
+) -> UsableNetwork | None:
     """Return a network to change to from the joined one: it has a higher priority, and was heard well for a while."""
     current = next((network for network in networks_for(world, interface) if network.label == label), None)
     for network in candidates(state, world, interface, now):
@@ -131,7 +133,7 @@ def preferred(
     return None
 
 
-def followed(world: ProvisioningWorld, interface: str) -> Network | None:
+def followed(world: ProvisioningWorld, interface: str) -> UsableNetwork | None:
     """Return the known network that another manager of the interface has joined."""
     link, association = world.facts.link(interface), world.facts.associations.get(interface)
     if link is None or association is None or link.manager in ("", OWN):

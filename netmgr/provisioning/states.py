@@ -11,7 +11,7 @@ import msgspec
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
 from netmgr.model.facts import NetworkFacts
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import NetworkSettings
 
 JOIN_LIMIT: Final = 60.0
@@ -97,7 +97,7 @@ class JoinTarget(msgspec.Struct, frozen=True, kw_only=True):
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Memory of failed attempts to join a network."""
 
-    network: Network
+    network: UsableNetwork
     """As it was tried: with another password it is tried at once."""
     failures: int
     last: float

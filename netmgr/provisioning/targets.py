@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from netmgr.model.events import JoinFailure
-from netmgr.model.network import Network, same_connection
+from netmgr.model.network import UsableNetwork, same_connection
 from netmgr.provisioning.candidates import (
     budget_at,
     candidates,
@@ -85,12 +85,12 @@ def begun(state: ProvisioningState, interface: str, label: str, now: float) -> P
     return replace(state, joins=joins, targets={**state.targets, interface: JoinTarget(label=label, since=now)})
 
 
-def network_of(world: ProvisioningWorld, label: str) -> Network | None:
+def network_of(world: ProvisioningWorld, label: str) -> UsableNetwork | None:
     """Return the network with a label."""
     return next((network for network in world.settings.networks if network.label == label), None)
 
 
-def is_joined(world: ProvisioningWorld, interface: str, network: Network) -> bool:
+def is_joined(world: ProvisioningWorld, interface: str, network: UsableNetwork) -> bool:
     """Return whether the interface is associated with the network and has an address."""
     link, association = world.facts.link(interface), world.facts.associations.get(interface)
     client = world.facts.clients.get(interface)

@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from netmgr.model.facts import NetworkFacts
-from netmgr.model.network import Network, Secret
+from netmgr.model.network import Secret, UsableNetwork
 
 LIMIT: Final = 120.0  # seconds of a trial
 TRIES: Final = 2  # of the same change: the second one only after a power cut
 
-Networks = tuple[Network, ...]
+Networks = tuple[UsableNetwork, ...]
 
 
 class TrialResult(StrEnum):
@@ -154,7 +154,7 @@ def _counts(record: TrialRecord, interface: str, facts: NetworkFacts) -> bool:
     return not present or any(_uses(network, interface, facts) for network in present)
 
 
-def _uses(network: Network, interface: str, facts: NetworkFacts) -> bool:
+def _uses(network: UsableNetwork, interface: str, facts: NetworkFacts) -> bool:
     """Return whether an interface uses a network: the one that it has joined, or any wired one for it."""
     if network.kind == "wifi":
         return facts.joining.get(interface) == network.label

@@ -10,7 +10,7 @@ import trio
 from msgspec.structs import replace
 
 from netmgr.model.facts import AccessPoint
-from netmgr.model.network import Network, Open, Personal
+from netmgr.model.network import Open, Personal, UsableNetwork
 from netmgr.model.words import explained
 from netmgr.portal.access import Lock
 from netmgr.portal.state import CredentialsEntry, NetworkEntry, PortalAttempt, PortalState, SeenNetwork
@@ -48,7 +48,7 @@ class PortalBackend:
     configured: Callable[[], bool]
     lock: Lock
     store_credentials: Callable[[bytes], Awaitable[None]]
-    entered: Callable[[tuple[Network, ...], Network], tuple[Network, ...]]
+    entered: Callable[[tuple[UsableNetwork, ...], UsableNetwork], tuple[UsableNetwork, ...]]
     page: Callable[[], str]
     """Returns the URL of the device's page in the cloud."""
 
@@ -87,7 +87,7 @@ class PortalBackend:
 
     def enter_network(self, entry: NetworkEntry) -> None:
         """Store a network, and join it as soon as the answer has left (`leave`)."""
-        network = Network(
+        network = UsableNetwork(
             label=portal_label(entry.ssid),
             kind="wifi",
             source="portal",
@@ -158,7 +158,7 @@ class PortalBackend:
 
 
 def seen(
-    points: Iterable[AccessPoint], joined: set[bytes], by_ssid: dict[bytes, Network], errors: dict[str, str]
+    points: Iterable[AccessPoint], joined: set[bytes], by_ssid: dict[bytes, UsableNetwork], errors: dict[str, str]
 ) -> tuple[SeenNetwork, ...]:
     """Return the strongest access point of each SSID, the strongest first."""
     strongest: dict[bytes, AccessPoint] = {}
@@ -186,7 +186,7 @@ def minutes(seconds: float) -> str:
 
 
 def partial_entered(
-    entered: Callable[[tuple[Network, ...], Network], tuple[Network, ...]], network: Network
+    entered: Callable[[tuple[UsableNetwork, ...], UsableNetwork], tuple[UsableNetwork, ...]], network: UsableNetwork
 ) -> Callable[[StoredNetworks], StoredNetworks]:
     """Return a change of the stored record that adds an entered network."""
 

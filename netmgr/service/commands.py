@@ -11,7 +11,7 @@ import trio
 
 from netmgr.model.events import JoinFailure
 from netmgr.model.facts import NetworkFacts
-from netmgr.model.network import Network, Open, Personal, ssid_text
+from netmgr.model.network import Open, Personal, UsableNetwork, ssid_text
 from netmgr.model.words import WORDS, explained
 from netmgr.planning.explain import explain
 from netmgr.planning.explanation import Statement
@@ -34,7 +34,7 @@ class NetworkCommands:
     def __init__(
         self,
         service: NetworkService,
-        entered: Callable[[tuple[Network, ...], Network], tuple[Network, ...]],
+        entered: Callable[[tuple[UsableNetwork, ...], UsableNetwork], tuple[UsableNetwork, ...]],
     ) -> None:
         self._service, self._entered = service, entered
 
@@ -74,7 +74,7 @@ class NetworkCommands:
         if not isinstance(ssid, str) or not isinstance(password, str):
             raise ConfigError("ssid", "is missing", remedy="name the network")
         entry = network_of(ssid.encode(), password, hidden=arguments.get("hidden") is True)
-        network = Network(
+        network = UsableNetwork(
             label=console_label(entry.ssid),
             kind="wifi",
             source="console",

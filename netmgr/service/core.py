@@ -17,7 +17,7 @@ from netmgr.applying.kernel import KernelEffects
 from netmgr.dns.resolver import Resolver
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.facts import OWN, AddressLease, Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.plan import (
     AddAddress,
     DeleteAddress,
@@ -85,8 +85,8 @@ class Inputs:
 
     def __init__(
         self,
-        settings: Callable[[tuple[Network, ...], tuple[Network, ...]], NetworkSettings],
-        cloud_networks: Callable[[], tuple[Network, ...] | None],
+        settings: Callable[[tuple[UsableNetwork, ...], tuple[UsableNetwork, ...]], NetworkSettings],
+        cloud_networks: Callable[[], tuple[UsableNetwork, ...] | None],
         configured: Callable[[], bool],
         cloud: Callable[[], ProofCloud | None],
         reboot: Callable[[], Awaitable[None]],
@@ -121,7 +121,7 @@ class NetworkService:
         self._inputs, self._run_blocking = inputs, run_blocking
         self._separate = separate and can_be_unit()
         self._inbox: deque[tuple[Callable[[StoredNetworks], StoredNetworks] | None, Event | None]] = deque()
-        self._adopted: tuple[Network, ...] = ()
+        self._adopted: tuple[UsableNetwork, ...] = ()
         self._owners: Sequence[Owner] = every_owner(run_blocking)
         self._returned = Returned(self._owners)
         self._managers = Managers(self._manager_of)
@@ -337,7 +337,7 @@ class NetworkService:
 
     async def _adopt(self) -> None:
         """Read the networks of other programs for the interfaces of this computer."""
-        networks: dict[str, Network] = {}
+        networks: dict[str, UsableNetwork] = {}
         for link in self.board.facts().links:
             if link.kind == "other":
                 continue

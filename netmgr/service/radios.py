@@ -13,7 +13,7 @@ from netmgr.dhcp.run import run_server
 from netmgr.dns.responder import serve_names
 from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.model.facts import OWN, AccessPoint, Association
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.plan import (
     Join,
     Leave,
@@ -188,7 +188,7 @@ class Wifi:
         for field in ("associations", "joining", "clients", "leases"):
             self._board.put_for(field, name, None)
 
-    async def resume(self, name: str, network: Network) -> None:
+    async def resume(self, name: str, network: UsableNetwork) -> None:
         """Continue with a network that an earlier agent has joined, if it is still connected."""
         try:
             association = await self._supplicant(name).resume(name, network)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from netmgr.model.facts import AddressLease, Manager
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.provisioning import trial
 from netmgr.provisioning.states import Kept
 
@@ -38,7 +38,7 @@ class StoredNetworks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Everything that is kept."""
 
     format: int = FORMAT
-    networks: tuple[Network, ...] = ()
+    networks: tuple[UsableNetwork, ...] = ()
     """Networks that people have entered, with the source portal or console."""
     kept: Kept = Kept()
     trial: trial.TrialRecord = trial.TrialRecord()
@@ -46,7 +46,7 @@ class StoredNetworks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """By interface that was taken over: its former manager."""
     addresses: tuple[tuple[str, IPv4Interface], ...] = ()
     """Addresses that netmgr has added, by interface."""
-    joined: dict[str, Network] = {}
+    joined: dict[str, UsableNetwork] = {}
     """Networks that are joined, by interface."""
     leases: tuple[RememberedLease, ...] = ()
     """The last used one comes first."""
@@ -73,7 +73,7 @@ def with_lease(stored: StoredNetworks, interface: str, ssid: bytes, lease: Addre
     return msgspec.structs.replace(stored, leases=(first, *others)[:MAX_LEASES])
 
 
-def with_network(stored: StoredNetworks, network: Network) -> StoredNetworks:
+def with_network(stored: StoredNetworks, network: UsableNetwork) -> StoredNetworks:
     """Return the record with a network that a person has entered. It replaces the one with the same label."""
     others = [entry for entry in stored.networks if entry.label != network.label]
     return msgspec.structs.replace(stored, networks=(network, *others)[:MAX_NETWORKS])

@@ -10,7 +10,7 @@ import trio
 
 from netmgr.model.events import JoinFailure, Left
 from netmgr.model.facts import AccessPoint, Association
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Report, WifiAttempt, failed, step
 from netmgr.wifi.messages import BSS_MASK, access_points, association
@@ -92,7 +92,7 @@ class WifiInterface:
         if self.attempt is None:
             self._nursery.start_soon(self._abandon)
 
-    async def join(self, network: Network) -> None:
+    async def join(self, network: UsableNetwork) -> None:
         """Start to join a network, instead of the present one. Joined, JoinFailed and Left are reported.
 
         It ends with the failure TIMEOUT after JOIN_LIMIT seconds. After Left, wpa_supplicant tries to join it again,
@@ -111,7 +111,7 @@ class WifiInterface:
             self._decided = trio.Event()
             self._nursery.start_soon(self._limit, self._decided)
 
-    async def resume(self, network: Network) -> Association | None:
+    async def resume(self, network: UsableNetwork) -> Association | None:
         """Continue with a network that an earlier agent has joined with the same settings; return the connection.
 
         None, and nothing changes, if it is not connected with this network. Nothing is reported.

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from netmgr.model.network import Enterprise, Network, Open, Personal, Secret, ssid_text
+from netmgr.model.network import Enterprise, Open, Personal, Secret, UsableNetwork, ssid_text
 from netmgr.model.settings import Hotspot
 from schema import ErrorKind, MachineError
 
@@ -41,7 +41,7 @@ class Requested(Secret, frozen=True, kw_only=True):
     blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
-def client(network: Network, *, sae: bool = True, now: float = math.inf) -> Requested:
+def client(network: UsableNetwork, *, sae: bool = True, now: float = math.inf) -> Requested:
     """Return the settings that join a network; `sae`: the radio and wpa_supplicant can use WPA3.
 
     `now` is the clock in seconds since 1970. Before CERTAIN it is wrong, and the dates of certificates are not checked:
@@ -60,7 +60,7 @@ def client(network: Network, *, sae: bool = True, now: float = math.inf) -> Requ
     return _enterprise(network, security, values if now >= CERTAIN else {**values, "phase1": _ANY_DATE})
 
 
-def _personal(network: Network, security: Personal, sae: bool) -> dict[str, str]:
+def _personal(network: UsableNetwork, security: Personal, sae: bool) -> dict[str, str]:
     passphrase = security.passphrase
     if _KEY.fullmatch(passphrase):
         return {"key_mgmt": "WPA-PSK WPA-PSK-SHA256", "psk": passphrase, "ieee80211w": "1"}
@@ -73,7 +73,7 @@ def _personal(network: Network, security: Personal, sae: bool) -> dict[str, str]
     return values
 
 
-def _enterprise(network: Network, security: Enterprise, values: dict[str, str]) -> Requested:
+def _enterprise(network: UsableNetwork, security: Enterprise, values: dict[str, str]) -> Requested:
     blobs: dict[str, bytes] = {}
 
     def blob(name: str, pem: str) -> str:
@@ -153,7 +153,7 @@ def quietest(frequencies: list[int]) -> int:
     return min(counts, key=lambda frequency: (counts[frequency], frequency != preferred))
 
 
-def _invalid(network: Network, what: str, remedy: str) -> MachineError:
+def _invalid(network: UsableNetwork, what: str, remedy: str) -> MachineError:
     return MachineError(
         f"{what} of the network {ssid_text(network.ssid)} cannot be used", kind=ErrorKind.INVALID, remedy=remedy
     )

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from netmgr.model.facts import AccessPoint, Association
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
@@ -101,7 +101,7 @@ class Supplicant:
         """Interface on which the hotspot runs; empty means none."""
         return next((name for name, interface in self._interfaces.items() if interface.hotspot is not None), "")
 
-    async def join(self, interface: str, network: Network) -> None:
+    async def join(self, interface: str, network: UsableNetwork) -> None:
         """Start to join a network, see Interface.join. A hotspot on another interface follows to its channel."""
         client = await self._interface(interface)
         hotspot = self._interfaces.get(self.hotspot)
@@ -111,7 +111,7 @@ class Supplicant:
                 await hotspot.move_hotspot(frequency)
         await client.join(network)
 
-    async def resume(self, interface: str, network: Network) -> Association | None:
+    async def resume(self, interface: str, network: UsableNetwork) -> Association | None:
         """Continue with a network that an earlier agent has joined, see Interface.resume."""
         if not self._unit:
             return None
@@ -166,7 +166,7 @@ class Supplicant:
     async def _heard_by_any(self) -> list[AccessPoint]:
         return [point for interface in self._interfaces.values() for point in await interface.access_points()]
 
-    async def _channel(self, client: WifiInterface, network: Network) -> int | None:
+    async def _channel(self, client: WifiInterface, network: UsableNetwork) -> int | None:
         """Return the channel of the strongest access point of a network, in MHz; None if none was heard."""
         points = [point for point in await client.access_points() if point.ssid == network.ssid]
         if not points:

@@ -15,7 +15,7 @@ from nursery_graph.restart import History
 from nursery_graph.status import NodeStatus
 
 
-class Engine(Protocol):
+class RunListener(Protocol):
     """Receives what a run reports about itself."""
 
     def ready(self, instance: Instance, value: object) -> None:
@@ -56,7 +56,7 @@ class Instance:
         "value",
     )
 
-    def __init__(self, engine: Engine, slot: Slot, resolved: ResolvedNode, upstream: dict[str, Instance]) -> None:
+    def __init__(self, engine: RunListener, slot: Slot, resolved: ResolvedNode, upstream: dict[str, Instance]) -> None:
         self.engine = engine
         self.slot = slot
         self.resolved = resolved

@@ -25,7 +25,7 @@ _LOG_INTERVAL: Final = 60.0  # seconds between two log lines about refused or ev
 _EVICTION: Final = 2.0  # seconds that a new connection waits for an evicted connection to close
 
 
-class Ticket:
+class ConnectionPlace:
     """Place of one connection; release it with `Admission.leave`."""
 
     __slots__ = ("_admission", "abort", "gone", "group", "peer", "recognized", "scope")
@@ -76,18 +76,18 @@ class Admission:
         self.proxies = proxies
         self._statistics = statistics
         self._open: Counter[str] = Counter()  # all connections, by address group
-        self._strangers: dict[str, dict[Ticket, None]] = {}  # in order of arrival
+        self._strangers: dict[str, dict[ConnectionPlace, None]] = {}  # in order of arrival
         self.open = 0  # connections
         self.strangers = 0  # connections that are not known
         self._last_logged = -_LOG_INTERVAL
         self._unlogged = 0
 
-    async def enter(self, peer: Peer) -> Ticket | None:
+    async def enter(self, peer: Peer) -> ConnectionPlace | None:
         """Return a place for a connection from `peer`; None if it is refused and must be closed.
 
         May evict another connection and wait for its end.
         """
-        ticket = Ticket(self, peer)
+        ticket = ConnectionPlace(self, peer)
         if not self.keyed():
             if self._open[ticket.group] >= self.per_address or self.open >= self.places:
                 self._refused(ticket.group)
@@ -106,12 +106,12 @@ class Admission:
                 await victim.gone.wait()
         return ticket
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: ConnectionPlace) -> None:
         """Release the place of a connection whose socket is closed."""
         self._remove(ticket)
         ticket.gone.set()
 
-    def forget_stranger(self, ticket: Ticket) -> None:
+    def forget_stranger(self, ticket: ConnectionPlace) -> None:
         """Remove a connection from the strangers, if it is one."""
         group = self._strangers.get(ticket.group)
         if group is not None and ticket in group:
@@ -120,7 +120,7 @@ class Admission:
             if not group:
                 del self._strangers[ticket.group]
 
-    def move(self, ticket: Ticket, group: str) -> None:
+    def move(self, ticket: ConnectionPlace, group: str) -> None:
         """Count a stranger for another address group; evict the oldest stranger there if its share is exceeded."""
         if group == ticket.group or ticket not in self._strangers.get(ticket.group, ()):
             return
@@ -134,20 +134,20 @@ class Admission:
     def _share(self) -> int:
         return min(self.per_address, max(1, self.places // 4))
 
-    def _add(self, ticket: Ticket) -> None:
+    def _add(self, ticket: ConnectionPlace) -> None:
         self._open[ticket.group] += 1
         self.open += 1
         self._strangers.setdefault(ticket.group, {})[ticket] = None
         self.strangers += 1
 
-    def _remove(self, ticket: Ticket) -> None:
+    def _remove(self, ticket: ConnectionPlace) -> None:
         self.forget_stranger(ticket)
         self.open -= 1
         self._open[ticket.group] -= 1
         if not self._open[ticket.group]:
             del self._open[ticket.group]
 
-    def _over(self, ticket: Ticket) -> Ticket | None:
+    def _over(self, ticket: ConnectionPlace) -> ConnectionPlace | None:
         """Return the stranger to evict for `ticket`, possibly `ticket` itself; None if there is room."""
         own = self._strangers[ticket.group]
         if len(own) > self._share and not ticket.through_proxy:
@@ -157,7 +157,7 @@ class Admission:
             return next(iter(self._strangers[largest]))
         return None
 
-    def _evict(self, victim: Ticket) -> None:
+    def _evict(self, victim: ConnectionPlace) -> None:
         self.forget_stranger(victim)
         self._refused(victim.group)
         victim.evict()

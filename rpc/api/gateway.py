@@ -80,7 +80,7 @@ _BODY: Final = "google.api.HttpBody"
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class GatewayRoute:
     """Route of an annotated method, such as `/viam/api/v1/component/sensor/{name}/readings`, split at slashes."""
 
     verb: str
@@ -103,11 +103,11 @@ class Route:
         return variables if all(variables.values()) else None
 
 
-def routes_of(service: str) -> Iterator[Route]:
+def routes_of(service: str) -> Iterator[GatewayRoute]:
     """Yield the routes of a service; loads its messages."""
     if service in cloud_v1.SERVICES:
         for method in cloud_v1.service(service).methods:
-            yield Route("POST", (service, method.name), method)
+            yield GatewayRoute("POST", (service, method.name), method)
         return
     http = import_module("google.api.annotations_pb2").http
     entry = SERVICES[service]
@@ -116,7 +116,7 @@ def routes_of(service: str) -> Iterator[Route]:
         if options.HasExtension(http):
             rule = options.Extensions[http]
             verb = rule.WhichOneof("pattern")
-            yield Route(verb.upper(), tuple(getattr(rule, verb).strip("/").split("/")), method)
+            yield GatewayRoute(verb.upper(), tuple(getattr(rule, verb).strip("/").split("/")), method)
 
 
 @dataclass(slots=True)
@@ -163,7 +163,9 @@ class Gateway:
         self._core = core
         self._services = services
         self._otherwise = otherwise
-        self._routes: dict[int, list[Route]] = {}  # by number of segments, routes with the fewest variables first
+        self._routes: dict[
+            int, list[GatewayRoute]
+        ] = {}  # by number of segments, routes with the fewest variables first
         self._loaded: set[str] = set()
 
     async def __call__(self, exchange: HttpExchange) -> None:
@@ -216,7 +218,7 @@ class Gateway:
                 await trio.lowlevel.checkpoint()
 
     async def _call(
-        self, exchange: HttpExchange, route: Route, variables: Mapping[str, str], query: str, allowed: Headers
+        self, exchange: HttpExchange, route: GatewayRoute, variables: Mapping[str, str], query: str, allowed: Headers
     ) -> None:
         method = route.method
         if method.client_streaming or method.server_streaming:

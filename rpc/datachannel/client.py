@@ -16,7 +16,7 @@ from rpc.carrier import Caller, Headers, MutableHeaders
 from rpc.client.call import ClientCall, time_limit
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly
-from rpc.datachannel.connection import CarrierConnection, ChannelPeer, Stream
+from rpc.datachannel.connection import CarrierConnection, ChannelCall, ChannelPeer
 from rpc.errors import PROTOCOL_ERROR, REFUSED_STREAM, StreamFault
 from rpc.limits import Limits
 from rpc.peers.port import MAX_MESSAGE, PeerChannel
@@ -154,7 +154,7 @@ class ClientChannel(CarrierConnection):
             self.put(envelope.request_reset(sid))
             self.release(stream)
 
-    def release(self, stream: Stream) -> None:
+    def release(self, stream: ChannelCall) -> None:
         """Free the place of a call that is done."""
         stream.finish()
         self.streams.pop(stream.sid, None)
@@ -174,7 +174,7 @@ class ClientChannel(CarrierConnection):
             self.stream_fault(stream, fault)
 
 
-class ClientStream(Stream):
+class ClientStream(ChannelCall):
     """One call, which passes its response to `caller` as HTTP/2 header fields and messages."""
 
     def __init__(self, connection: ClientChannel, sid: int, caller: Caller) -> None:

@@ -35,7 +35,7 @@ class ChannelPeer(Peer):
         return False
 
 
-class Stream:
+class ChannelCall:
     """One call on a channel, until `done`. At most one task sends a message at a time, others wait."""
 
     assembly: Assembly  # set before the first packet arrives
@@ -105,7 +105,7 @@ class CarrierConnection:
         self.statistics = statistics
         self.peer = peer
         self.budget = Budget(limits.max_buffered)
-        self.streams: dict[int, Stream] = {}  # calls that are not done, by the id that the client has chosen
+        self.streams: dict[int, ChannelCall] = {}  # calls that are not done, by the id that the client has chosen
         self.closed = False
         self._glitches = Bucket(limits.glitch_burst, limits.glitch_rate)
 
@@ -170,7 +170,7 @@ class CarrierConnection:
             _log.info("closing the data channel of %s: %s", self.peer.addr(), fault)
             self.close()
 
-    def stream_fault(self, stream: Stream, fault: StreamFault) -> None:
+    def stream_fault(self, stream: ChannelCall, fault: StreamFault) -> None:
         """Count a fault of the peer and end its call."""
         self.statistics.refused(fault.reason)
         if not stream.done:

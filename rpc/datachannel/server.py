@@ -13,7 +13,7 @@ from rpc.call import Refusal, ServerCall, ServerCore, accept
 from rpc.carrier import Headers, Identity, Peer
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly
-from rpc.datachannel.connection import CarrierConnection, ChannelPeer, Stream
+from rpc.datachannel.connection import CarrierConnection, ChannelCall, ChannelPeer
 from rpc.errors import CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, STREAM_CLOSED, ConnectionFault, StreamFault
 from rpc.inbox import Budget
 from rpc.peers.port import PeerChannel
@@ -176,7 +176,7 @@ class ServerChannel(CarrierConnection):
         self._close_if_drained()
 
 
-class ServerStream(Stream):
+class ServerStream(ChannelCall):
     """Carrier of one call."""
 
     call: ServerCall

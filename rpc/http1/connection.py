@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from rpc.access.admission import Ticket
+from rpc.access.admission import ConnectionPlace
 from rpc.call import ServerCore
 from rpc.carrier import Headers, Peer
 from rpc.http.asgi import ASGIApp, plain_response
@@ -25,7 +25,7 @@ from rpc.http.limits import HttpLimits
 from rpc.http.wire import Outbox, Wire
 from rpc.http1.exchange import PageExchange
 from rpc.http1.framing import Body, Framer
-from rpc.http1.grpc_web import WebCall
+from rpc.http1.grpc_web import Http1WebCarrier
 
 _log = logging.getLogger("rpc.http1")
 
@@ -45,7 +45,7 @@ class Http1Connection:
         scheme: str,
         app: ASGIApp | None,
         limits: HttpLimits,
-        ticket: Ticket | None = None,
+        ticket: ConnectionPlace | None = None,
     ) -> None:
         self.wire = wire
         self.core = core
@@ -175,7 +175,7 @@ class Http1Connection:
             if content is None or content is Content.GRPC:
                 raise HeadError(415, "over HTTP/1.1 this server supports application/grpc-web+proto; gRPC needs HTTP/2")
             self._check_origin(head)
-            await WebCall(self, self.core, head, content).run()
+            await Http1WebCarrier(self, self.core, head, content).run()
         elif self.core.fallback is None:
             self._respond(404, *plain_response("there are no pages on this port"))
         else:

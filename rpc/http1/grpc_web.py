@@ -20,7 +20,7 @@ SID: Final = 1  # HTTP/1.1 carries one call at a time
 SMALL: Final = 64 * 1024  # bytes of a reply that is written together with its trailers
 
 
-class Exchange(Protocol):
+class Http1Exchange(Protocol):
     """Part of the HTTP/1.1 connection that a call uses."""
 
     peer: Peer
@@ -78,10 +78,10 @@ class Exchange(Protocol):
         ...
 
 
-class WebCall:
+class Http1WebCarrier:
     """Carrier that serves one call."""
 
-    def __init__(self, exchange: Exchange, core: ServerCore, head: Head, content: Content) -> None:
+    def __init__(self, exchange: Http1Exchange, core: ServerCore, head: Head, content: Content) -> None:
         self.exchange = exchange
         self.core = core
         self.head = head

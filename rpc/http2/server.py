@@ -10,7 +10,7 @@ from typing import Final
 import trio
 from grpclib.const import Status
 
-from rpc.access.admission import Ticket
+from rpc.access.admission import ConnectionPlace
 from rpc.call import Refusal, ServerCore, accept
 from rpc.carrier import Headers, Identity, Peer
 from rpc.errors import (
@@ -46,7 +46,7 @@ async def serve_http2(
     *,
     preread: bytes = b"",
     scheme: str = "http",
-    ticket: Ticket | None = None,
+    ticket: ConnectionPlace | None = None,
     peer: Peer | None = None,
     identity: Identity | None = None,
 ) -> None:
@@ -83,7 +83,7 @@ class ServerConnection(Connection):
         core: ServerCore,
         *,
         scheme: str = "http",
-        ticket: Ticket | None = None,
+        ticket: ConnectionPlace | None = None,
         peer: Peer | None = None,
         identity: Identity | None = None,
     ) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from rpc.access.admission import Admission, Ticket
+from rpc.access.admission import Admission, ConnectionPlace
 from rpc.call import ServerCore
 from rpc.carrier import Peer
 from rpc.http.asgi import ASGIApp, fallback
@@ -134,7 +134,7 @@ class _Port:
                 await trio.aclose_forcefully(stream)
             self.admission.leave(ticket)
 
-    async def _serve(self, stream: trio.abc.Stream, peer: Peer, ticket: Ticket) -> None:
+    async def _serve(self, stream: trio.abc.Stream, peer: Peer, ticket: ConnectionPlace) -> None:
         stall = self.core.limits.write_stall
         wire, scheme = Wire(stream, stall=stall), "http"
         context = self.tls.context if self.tls is not None else None

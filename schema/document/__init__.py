@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from schema.document.auth import API_KEY as API_KEY
     from schema.document.cloud import Cloud as Cloud
-    from schema.document.jobs import Job as Job
+    from schema.document.jobs import ScheduledJob as ScheduledJob
     from schema.document.jobs import schedule_kind as schedule_kind
     from schema.document.log import LEVELS as LEVELS
     from schema.document.log import WORDS as WORDS
@@ -64,7 +64,7 @@ else:
             "packages": ["PackageSource"],
             "remotes": ["Remote"],
             "tracing": ["Tracing"],
-            "jobs": ["Job", "schedule_kind"],
+            "jobs": ["ScheduledJob", "schedule_kind"],
             "modules": ["Module", "ModuleLimits"],
             "resources": ["RESOURCE_TYPES", "ResourceEntry", "decode_resource"],
             "machine": [

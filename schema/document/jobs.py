@@ -29,7 +29,7 @@ def schedule_kind(schedule: str) -> Literal["continuous", "every", "cron"] | Non
         return "cron" if len(fields) in {5, 6} and all(map(_CRON_FIELD.match, fields)) else None
 
 
-class Job(Section, frozen=True, kw_only=True):
+class ScheduledJob(Section, frozen=True, kw_only=True):
     """Scheduled, repeated call of a resource method."""
 
     name: str

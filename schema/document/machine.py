@@ -16,7 +16,7 @@ from schema.decoding.report import DecodingReport, detached, join
 from schema.decoding.syntax import parse_json, repeated_keys
 from schema.document.auth import Auth
 from schema.document.cloud import Cloud
-from schema.document.jobs import Job
+from schema.document.jobs import ScheduledJob
 from schema.document.log import LogRule
 from schema.document.maintenance import Maintenance
 from schema.document.modules import Module
@@ -95,7 +95,7 @@ class MachineDocument:
     """Times at which the machine may be reconfigured or restarted; absent means always."""
     disable_log_deduplication: bool = False
     """Print every message, even if it is repeated."""
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[ScheduledJob, ...] = ()
     """Scheduled calls of resource methods."""
     tracing: Tracing = field(default_factory=Tracing)
     """Recording of spans of operations."""
@@ -139,7 +139,7 @@ _ENTRIES: Final[Mapping[Section, type[Any]]] = {
     "modules": Module,
     "remotes": Remote,
     "packages": Package,
-    "jobs": Job,
+    "jobs": ScheduledJob,
     "log": LogRule,
 }
 _OBJECTS: Final[Mapping[str, type[Any]]] = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry.metrics.exposition import Family as Family
     from telemetry.metrics.exposition import expose as expose
-    from telemetry.metrics.ftdc import Encoder as Encoder
+    from telemetry.metrics.ftdc import FtdcEncoder as FtdcEncoder
     from telemetry.metrics.ftdc import Recording as Recording
     from telemetry.metrics.ftdc import Series as Series
     from telemetry.metrics.ftdc import read_ftdc as read_ftdc
@@ -32,7 +32,7 @@ else:
         __name__,
         {
             "exposition": ["Family", "expose"],
-            "ftdc": ["Encoder", "Recording", "Series", "read_ftdc"],
+            "ftdc": ["FtdcEncoder", "Recording", "Series", "read_ftdc"],
             "spans": ["Span", "parse_traceparent"],
             "loop": ["loop_passes"],
             "otlp": ["metrics_request", "spans_request"],

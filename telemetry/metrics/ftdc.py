@@ -22,7 +22,7 @@ _VALUE: Final = struct.Struct(">f")
 _LARGEST: Final = 3.4028234663852886e38  # of float32, IEEE 754
 
 
-class Encoder:
+class FtdcEncoder:
     """Encodes the documents of one file. Call `clear` when a new file begins."""
 
     def __init__(self) -> None:

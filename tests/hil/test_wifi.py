@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import trio
 
-from netmgr.model.network import Network, Open, Personal, Security
+from netmgr.model.network import Open, Personal, Security, UsableNetwork
 from netmgr.model.settings import Hotspot
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
@@ -53,7 +53,7 @@ class Wifi:
 
     async def join(self, ssid: str, security: Security, *, hidden: bool = False) -> tuple[str, Any]:
         """Join a network; return the next report."""
-        network = Network(
+        network = UsableNetwork(
             label=ssid, kind="wifi", source="portal", ssid=ssid.encode(), security=security, hidden=hidden
         )
         await self.call("join", interface=INTERFACE, network=msgspec.to_builtins(network))

@@ -17,7 +17,7 @@ from training.client.client import TrainingClient, client_over
 from training.client.http import BlockingHttp
 from training.client.job import PATIENCE, Job
 from training.client.records import Numbered, TrainingJob
-from training.jobs.events import Event
+from training.jobs.events import JobEvent
 from training.jobs.lifecycle import JobState
 from training.jobs.report import Report
 from training.jobs.submission import ModelType
@@ -69,7 +69,7 @@ class BlockingJob:
         """Delete the job, which must have ended; see `Operations.delete_completed_training_job`."""
         run_blocking(self._job.delete())
 
-    def events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Event]:
+    def events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[JobEvent]:
         """Yield the events of the job as they happen, until it has ended; see `numbered_events`."""
         return iterate(self._job.events(after, patience=patience))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from training.client.records import Numbered
-from training.jobs.events import Event, Log, Metric, Progress, Status
+from training.jobs.events import JobEvent, Log, Metric, Progress, Status
 
 BAR: Final = 24  # columns
 SHOWN_METRICS: Final = 3  # in the bar
@@ -41,7 +41,7 @@ class Display:
         self._bar = bar
         return text
 
-    def _line(self, event: Event, line: str) -> str:
+    def _line(self, event: JobEvent, line: str) -> str:
         if isinstance(event, Progress):
             tenth = 10 * event.done // event.total if event.total else 10
             if tenth == self._tenth:
@@ -84,7 +84,7 @@ class Display:
         return clean("  ".join(parts))[: self._columns - 1]
 
 
-def line_of(event: Event) -> str:
+def line_of(event: JobEvent) -> str:
     """Return an event as one line, without control characters: programs of others must not control the terminal."""
     match event:
         case Log(message, level):

@@ -22,7 +22,7 @@ from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations
 from training.client.records import EventsPage, Numbered, TrainingJob
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 from training.jobs.lifecycle import JobState
 from training.jobs.report import MAX_SIZE, Report, read_report
 
@@ -55,7 +55,7 @@ class Job:
         """Delete the job, which must have ended; see `Operations.delete_completed_training_job`."""
         await self._operations.delete_completed_training_job(self.id)
 
-    def events(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncIterator[Event]:
+    def events(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncIterator[JobEvent]:
         """Yield the events of the job as they happen, until it has ended; see `numbered_events`."""
         return _Bare(self.numbered_events(after, patience=patience))
 
@@ -183,7 +183,7 @@ class _Bare:
     def __aiter__(self) -> _Bare:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> JobEvent:
         return (await anext(self._numbered)).event
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from training.jobs.events import Event, Log, Metric, Progress, Status
+from training.jobs.events import JobEvent, Log, Metric, Progress, Status
 from training.jobs.lifecycle import FINAL, JobState
 from training.jobs.submission import ModelType
 
@@ -50,7 +50,7 @@ class Numbered:
 
     number: int
     time: datetime
-    event: Event
+    event: JobEvent
 
 
 def job_of(fields: Mapping[str, Any]) -> TrainingJob:
@@ -79,7 +79,7 @@ def job_of(fields: Mapping[str, Any]) -> TrainingJob:
 
 def event_of(fields: Mapping[str, Any]) -> Numbered | None:
     """Return the event in a reply; None for a kind that this version of the client does not have."""
-    event: Event
+    event: JobEvent
     match fields["kind"]:
         case "status":
             event = Status(JobState[fields["status"]], fields["reason"])

@@ -16,10 +16,10 @@ from typing import Final, Protocol
 
 import trio
 
-from training.jobs.events import Event
+from training.jobs.events import JobEvent
 
 MIB: Final = 1024 * 1024
-Sink = Callable[[Sequence[Event]], Awaitable[None]]
+Sink = Callable[[Sequence[JobEvent]], Awaitable[None]]
 Connect = Callable[[trio.abc.Stream], Awaitable[None]]
 CLOUD: Final = ("127.0.0.1", 8080)
 """Address of the cloud inside, for programs with `connect`."""

@@ -36,7 +36,7 @@ from training.engine.usage import usage
 from training.environments import requirements
 from training.environments.cache import PYTHON, Cache
 from training.environments.requirements import Requirements
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 
 MODULE: Final = "training.environments.install"
 CACHE: Final = "cache"  # folder that uv uses while it makes one environment
@@ -262,7 +262,7 @@ class Environments:
         await worker.run(partial(self._write, work, needs.text))
         last: list[str] = []
 
-        async def shown(events: Sequence[Event]) -> None:
+        async def shown(events: Sequence[JobEvent]) -> None:
             lines = [Log(redacted(event.message), event.level) for event in events if isinstance(event, Log)]
             last[:] = [*last, *(line.message for line in lines)][-20:]
             await sink(lines)

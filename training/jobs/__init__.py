@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from training.jobs.events import Event as Event
+    from training.jobs.events import JobEvent as JobEvent
     from training.jobs.events import Log as Log
     from training.jobs.events import Metric as Metric
     from training.jobs.events import Progress as Progress
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from training.jobs.events import encode_event as encode_event
     from training.jobs.lifecycle import FINAL as FINAL
     from training.jobs.lifecycle import RUNNING as RUNNING
-    from training.jobs.lifecycle import Happening as Happening
+    from training.jobs.lifecycle import JobHappening as JobHappening
     from training.jobs.lifecycle import JobState as JobState
     from training.jobs.lifecycle import next_state as next_state
     from training.jobs.report import MAX_SIZE as MAX_SIZE
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from training.jobs.report import encode_report as encode_report
     from training.jobs.report import read_report as read_report
     from training.jobs.submission import MIN_EXAMPLES as MIN_EXAMPLES
-    from training.jobs.submission import Box as Box
-    from training.jobs.submission import Examples as Examples
+    from training.jobs.submission import BoxLabel as BoxLabel
+    from training.jobs.submission import ExampleCounts as ExampleCounts
     from training.jobs.submission import ModelType as ModelType
-    from training.jobs.submission import Picture as Picture
+    from training.jobs.submission import TrainingPicture as TrainingPicture
     from training.jobs.submission import check_examples as check_examples
     from training.jobs.submission import checked_labels as checked_labels
     from training.jobs.submission import count_examples as count_examples
@@ -49,19 +49,19 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
-            "lifecycle": ["FINAL", "RUNNING", "Happening", "JobState", "next_state"],
+            "lifecycle": ["FINAL", "RUNNING", "JobHappening", "JobState", "next_state"],
             "submission": [
                 "MIN_EXAMPLES",
-                "Box",
-                "Examples",
+                "BoxLabel",
+                "ExampleCounts",
                 "ModelType",
-                "Picture",
+                "TrainingPicture",
                 "check_examples",
                 "checked_labels",
                 "count_examples",
                 "shortfalls_of",
             ],
-            "events": ["Event", "Log", "Metric", "Progress", "Status", "decode_event", "encode_event"],
+            "events": ["JobEvent", "Log", "Metric", "Progress", "Status", "decode_event", "encode_event"],
             "report": [
                 "MAX_SIZE",
                 "Figures",

@@ -47,19 +47,19 @@ class Progress(msgspec.Struct, frozen=True, tag_field="kind", tag="progress"):
     total: int
 
 
-Event = Status | Log | Metric | Progress
-_event: Final = msgspec.json.Decoder(Event)
+JobEvent = Status | Log | Metric | Progress
+_event: Final = msgspec.json.Decoder(JobEvent)
 _report: Final = msgspec.json.Decoder(Metric | Progress)
 
 
-def encode_event(event: Event) -> str:
+def encode_event(event: JobEvent) -> str:
     """Return the stored form."""
     return msgspec.json.encode(event).decode()
 
 
-def decode_event(text: str) -> Event:
+def decode_event(text: str) -> JobEvent:
     """Parse the result of `encode_event`."""
-    event: Event = _event.decode(text)
+    event: JobEvent = _event.decode(text)
     return event
 
 
@@ -68,7 +68,7 @@ def report(event: Metric | Progress) -> str:
     return REPORT + encode_event(event)
 
 
-def of_line(line: str) -> Event:
+def of_line(line: str) -> JobEvent:
     """Return the event that a line of output means."""
     if line.startswith(REPORT):
         try:

@@ -21,7 +21,7 @@ class JobState(StrEnum):
     CANCELED = "canceled"
 
 
-class Happening(StrEnum):
+class JobHappening(StrEnum):
     """What can happen to a job."""
 
     START = "start"  # a worker takes it
@@ -37,17 +37,17 @@ _C, _F, _X = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
 _COLUMNS: Final = (_P, _I, _G, _C, _F, _X)
 
 # A column for each state before, in the order of _COLUMNS; None: this cannot happen in that state, and is refused.
-_ROWS: Final[Mapping[Happening, tuple[JobState | None, ...]]] = {
+_ROWS: Final[Mapping[JobHappening, tuple[JobState | None, ...]]] = {
     #                     PENDING IN_PROGRESS CANCELING COMPLETED FAILED CANCELED
-    Happening.START:     (_I,     None,       None,     None,     None,  None),
-    Happening.COMPLETE:  (None,   _C,         _X,       None,     None,  None),
-    Happening.FAIL:      (_F,     _F,         _X,       None,     None,  None),
-    Happening.LOSE:      (None,   _P,         _X,       None,     None,  None),
-    Happening.CANCEL:    (_X,     _G,         _G,       None,     None,  None),
-    Happening.STOP:      (None,   None,       _X,       None,     None,  None),
+    JobHappening.START:     (_I,     None,       None,     None,     None,  None),
+    JobHappening.COMPLETE:  (None,   _C,         _X,       None,     None,  None),
+    JobHappening.FAIL:      (_F,     _F,         _X,       None,     None,  None),
+    JobHappening.LOSE:      (None,   _P,         _X,       None,     None,  None),
+    JobHappening.CANCEL:    (_X,     _G,         _G,       None,     None,  None),
+    JobHappening.STOP:      (None,   None,       _X,       None,     None,  None),
 }  # fmt: skip
 
-TABLE: Final[Mapping[tuple[JobState, Happening], JobState | None]] = MappingProxyType(
+TABLE: Final[Mapping[tuple[JobState, JobHappening], JobState | None]] = MappingProxyType(
     {
         (before, happening): after
         for happening, row in _ROWS.items()
@@ -63,10 +63,10 @@ RUNNING: Final = frozenset({JobState.IN_PROGRESS, JobState.CANCELING})
 """States in which a job has a worker."""
 
 
-_REFUSED: Final = {Happening.CANCEL: "be canceled", Happening.STOP: "be stopped", Happening.LOSE: "be lost"}
+_REFUSED: Final = {JobHappening.CANCEL: "be canceled", JobHappening.STOP: "be stopped", JobHappening.LOSE: "be lost"}
 
 
-def next_state(state: JobState, happening: Happening) -> JobState:
+def next_state(state: JobState, happening: JobHappening) -> JobState:
     """Return the state after `happening`; PRECONDITION if it cannot happen in `state`."""
     after = TABLE[state, happening]
     if after is None:

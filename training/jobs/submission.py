@@ -34,7 +34,7 @@ class ModelType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxLabel:
     """A labelled box, in fractions of the picture's width and height."""
 
     label: str
@@ -51,12 +51,12 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class TrainingPicture:
     """A picture of a dataset with everything that people said about it."""
 
     id: str
     labels: frozenset[str] = frozenset()  # of the whole picture
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[BoxLabel, ...] = ()
     suggested: bool = False  # whether a model suggested labels that nobody has confirmed
 
 
@@ -85,7 +85,7 @@ def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, .
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class ExampleCounts:
     """Numbers of pictures. What has a label is the picture, or for object detection one of its boxes."""
 
     total: int
@@ -97,7 +97,7 @@ class Examples:
     malformed: int = 0  # with a box that is not valid
 
 
-def count_examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> Examples:
+def count_examples(model_type: ModelType, labels: Sequence[str], pictures: Iterable[TrainingPicture]) -> ExampleCounts:
     """Count pictures for a job."""
     detection = model_type is ModelType.OBJECT_DETECTION
     label_set, by_label = frozenset(labels), Counter[str]()
@@ -112,10 +112,10 @@ def count_examples(model_type: ModelType, labels: Sequence[str], pictures: Itera
         ambiguous += len(chosen) > 1
         malformed += not all(box.valid for box in picture.boxes)
         by_label.update(names)
-    return Examples(total, labelled, suggested, used, ambiguous, dict(by_label), malformed)
+    return ExampleCounts(total, labelled, suggested, used, ambiguous, dict(by_label), malformed)
 
 
-def check_examples(model_type: ModelType, labels: Sequence[str], counted: Examples) -> int:
+def check_examples(model_type: ModelType, labels: Sequence[str], counted: ExampleCounts) -> int:
     """Return the number of pictures to train from; PRECONDITION with every shortfall."""
     detection = model_type is ModelType.OBJECT_DETECTION
     others = Counter({label: count for label, count in counted.by_label.items() if label not in frozenset(labels)})

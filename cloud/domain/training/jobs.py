@@ -20,7 +20,17 @@ from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError, shortened
-from training.jobs import FINAL, Event, Happening, JobState, ModelType, Status, decode_event, encode_event, next_state
+from training.jobs import (
+    FINAL,
+    JobEvent,
+    JobHappening,
+    JobState,
+    ModelType,
+    Status,
+    decode_event,
+    encode_event,
+    next_state,
+)
 from triggers import TrainingEnded
 
 KIND: Final = "training job"  # in error messages
@@ -74,7 +84,7 @@ class Happened:
 
     number: int
     time: datetime
-    event: Event
+    event: JobEvent
 
 
 def submit(sql: Sql, task: NewJob, author: Author, now: datetime) -> str:
@@ -235,7 +245,7 @@ def record(row: Mapping[str, Any]) -> JobRecord:
 
 
 def change(
-    sql: Sql, subject: JobRecord, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
+    sql: Sql, subject: JobRecord, happening: JobHappening, now: datetime, *, reason: str = "", model: str = ""
 ) -> JobState:
     """Apply `happening` to a job, and record and announce the new state; PRECONDITION if it cannot happen now."""
     state = next_state(subject.state, happening)
@@ -285,7 +295,7 @@ def _announce(sql: Sql, ended: JobRecord, now: datetime) -> None:
 
 def cancel(sql: Sql, subject: str, now: datetime) -> None:
     """Cancel a job: one that waits at once, one that runs when its process has ended. PRECONDITION if it has ended."""
-    change(sql, job(sql, subject), Happening.CANCEL, now)
+    change(sql, job(sql, subject), JobHappening.CANCEL, now)
 
 
 def delete(sql: Sql, subject: str) -> None:
@@ -314,7 +324,7 @@ def forget(sql: Sql, owner: str) -> None:
     sql.run("DELETE FROM training_jobs WHERE organization_id = ?", owner)
 
 
-def append(sql: Sql, subject: str, events: Sequence[Event], now: datetime) -> None:
+def append(sql: Sql, subject: str, events: Sequence[JobEvent], now: datetime) -> None:
     """Add events to a job and announce them."""
     sql.in_turn(f"training {subject}")
     sql.many(

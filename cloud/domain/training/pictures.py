@@ -14,14 +14,14 @@ from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql
 from cloud.values.limits import TRAINING_BYTES, TRAINING_PICTURES
 from cloud.values.times import moment_of
-from training.jobs import Box, Examples, ModelType, Picture
+from training.jobs import BoxLabel, ExampleCounts, ModelType, TrainingPicture
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPicture:
     """A picture with its content's place in the file store. `location` has the ids of where it was captured."""
 
-    picture: Picture
+    picture: TrainingPicture
     blob: str
     size: int
     extension: str
@@ -89,7 +89,7 @@ _NAMED: Final = {
 """Labels of pictures, each once: of their boxes, or of whole pictures."""
 
 
-def examples(sql: Sql, subject: str, owner: str, model_type: ModelType, labels: Sequence[str]) -> Examples:
+def examples(sql: Sql, subject: str, owner: str, model_type: ModelType, labels: Sequence[str]) -> ExampleCounts:
     """Count the pictures of a dataset for a job, as `submission.count_examples` counts those of `pictures`.
 
     NOT_FOUND and INVALID as in `pictures`. Stored boxes are all valid.
@@ -121,7 +121,7 @@ def examples(sql: Sql, subject: str, owner: str, model_type: ModelType, labels: 
         *labels,
     )
     by_label = sql.rows(f"{named} SELECT label, COUNT(*) AS count FROM named GROUP BY label", subject, owner)
-    return Examples(
+    return ExampleCounts(
         whole["total"],
         chosen["labelled"],
         whole["suggested"],
@@ -139,7 +139,7 @@ def dataset_of(sql: Sql, subject: str, owner: str) -> DatasetRecord:
     return record
 
 
-def _picture(subject: str, tags: list[str], labels_of_file: list[Label]) -> Picture:
+def _picture(subject: str, tags: list[str], labels_of_file: list[Label]) -> TrainingPicture:
     """Return what people said about a file: its tags and classifications are labels of the whole picture.
 
     Labels with a confidence are suggestions of a model, not what people said: training from them would confirm errors.
@@ -147,8 +147,8 @@ def _picture(subject: str, tags: list[str], labels_of_file: list[Label]) -> Pict
     confirmed = [label for label in labels_of_file if label.confidence is None]
     whole = [label.label for label in confirmed if label.edges is None]
     boxes = tuple(
-        Box(label.label, edges.x_min, edges.y_min, edges.x_max, edges.y_max)
+        BoxLabel(label.label, edges.x_min, edges.y_min, edges.x_max, edges.y_max)
         for label in confirmed
         if (edges := label.edges) is not None
     )
-    return Picture(subject, frozenset((*tags, *whole)), boxes, suggested=len(confirmed) < len(labels_of_file))
+    return TrainingPicture(subject, frozenset((*tags, *whole)), boxes, suggested=len(confirmed) < len(labels_of_file))

@@ -16,7 +16,7 @@ from cloud.domain.training.jobs import JobRecord
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
-from training.jobs import RUNNING, Event, Happening, JobState
+from training.jobs import RUNNING, JobEvent, JobHappening, JobState
 
 LEASE: Final = timedelta(seconds=90)
 RENEWAL: Final = timedelta(seconds=20)  # pause between two renewals
@@ -60,7 +60,7 @@ def take(sql: Sql, worker: str, now: datetime) -> JobRecord | None:
     row = sql.row("SELECT id FROM training_jobs WHERE number = ?", number)
     assert row is not None
     subject = jobs.job(sql, row["id"])
-    jobs.change(sql, subject, Happening.START, now)
+    jobs.change(sql, subject, JobHappening.START, now)
     sql.run(
         "UPDATE training_jobs SET worker = ?, lease = ?, attempts = attempts + 1, started = COALESCE(started, ?) "
         "WHERE id = ?",
@@ -87,14 +87,14 @@ def holds(sql: Sql, subject: str, worker: str) -> JobRecord:
     return jobs.record(row)
 
 
-def report(sql: Sql, subject: str, worker: str, events: Sequence[Event], now: datetime) -> None:
+def report(sql: Sql, subject: str, worker: str, events: Sequence[JobEvent], now: datetime) -> None:
     """Add events to a job that `worker` runs; LostError."""
     holds(sql, subject, worker)
     jobs.append(sql, subject, events, now)
 
 
 def end(
-    sql: Sql, subject: str, worker: str, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
+    sql: Sql, subject: str, worker: str, happening: JobHappening, now: datetime, *, reason: str = "", model: str = ""
 ) -> JobState:
     """Record the end of a job that `worker` runs; LostError."""
     return jobs.change(sql, holds(sql, subject, worker), happening, now, reason=reason, model=model)
@@ -102,7 +102,9 @@ def end(
 
 def give_back(sql: Sql, subject: str, worker: str, now: datetime) -> None:
     """Return a job to the queue, because its worker stops; this does not count as one of its attempts. LostError."""
-    jobs.change(sql, holds(sql, subject, worker), Happening.LOSE, now, reason="the cloud stopped: it continues later")
+    jobs.change(
+        sql, holds(sql, subject, worker), JobHappening.LOSE, now, reason="the cloud stopped: it continues later"
+    )
     sql.run("UPDATE training_jobs SET attempts = attempts - 1 WHERE id = ?", subject)
 
 
@@ -121,8 +123,8 @@ def recover(sql: Sql, now: datetime, ended: Collection[str] = ()) -> datetime | 
         subject = jobs.record(row)
         if subject.state is JobState.IN_PROGRESS and subject.attempts >= ATTEMPTS:
             reason = f"the cloud that ran it stopped without notice, {subject.attempts} times"
-            jobs.change(sql, subject, Happening.FAIL, now, reason=reason)
+            jobs.change(sql, subject, JobHappening.FAIL, now, reason=reason)
         else:
             reason = "the cloud that ran it stopped without notice: it continues from its last checkpoint"
-            jobs.change(sql, subject, Happening.LOSE, now, reason=reason)
+            jobs.change(sql, subject, JobHappening.LOSE, now, reason=reason)
     return lost_at

@@ -34,11 +34,11 @@ from triggers import (
     OWNERS,
     WEBHOOK,
     Firing,
-    Happening,
     Ingested,
     Notification,
     TrainingEnded,
     Trigger,
+    TriggerEvent,
     Where,
     cooldown,
     fires,
@@ -124,7 +124,7 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None, observe: O
         stopped = {(stop.trigger, stop.target): stop.entry for stop in deliveries.stops(sql, part)}
         for number, queued in enumerate(events, 1):
             event_effort = Effort(EFFORT)
-            for trigger, entry in triggers if isinstance(queued.event, Happening) else ():
+            for trigger, entry in triggers if isinstance(queued.event, TriggerEvent) else ():
                 _create_deliveries(sql, queued, trigger, entry, place, stopped, page, event_effort)
             observe(sql, queued, place)
             if event_effort.left <= 0:
@@ -156,7 +156,7 @@ def _create_deliveries(
     effort: Effort,
 ) -> None:
     try:
-        assert isinstance(queued.event, Happening), "an event for alerts, or of an organization"
+        assert isinstance(queued.event, TriggerEvent), "an event for alerts, or of an organization"
         firing = fires(trigger, queued.event, effort)
     except Exception:  # a bug that one trigger meets must not block all later events
         _log.exception("a trigger could not be evaluated", part=queued.part, trigger=trigger.name)
@@ -266,7 +266,7 @@ def new_deliveries(
     return emails
 
 
-def _about(happening: Happening) -> dict[str, str]:
+def _about(happening: TriggerEvent) -> dict[str, str]:
     if not isinstance(happening, Ingested):
         return {}
     return {"component": happening.component_name, "method": happening.method}

@@ -11,7 +11,7 @@ import msgspec
 
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
-from triggers import Happening, Ingested, Logged, Presence, TrainingEnded
+from triggers import Ingested, Logged, Presence, TrainingEnded, TriggerEvent
 
 TOPIC: Final = "triggers"
 """Event topic; the subject is the id of a part for which an event was queued."""
@@ -32,7 +32,7 @@ class UpdateEnded:
     reason: str
 
 
-QueuedEvent: TypeAlias = Happening | TrainingEnded | Checked | UpdateEnded
+QueuedEvent: TypeAlias = TriggerEvent | TrainingEnded | Checked | UpdateEnded
 
 KINDS: Final[Mapping[str, type[QueuedEvent]]] = {
     "ingestion": Ingested,

@@ -34,8 +34,8 @@ from training.environments import LOCK
 from training.environments.environments import Environment, Environments
 from training.jobs import (
     MAX_SIZE,
-    Event,
-    Happening,
+    JobEvent,
+    JobHappening,
     JobState,
     Log,
     ModelType,
@@ -169,7 +169,7 @@ class Runner:
         reason = f"this cloud failed at running it {FAILURES} times; its log has the reason"
         now = self._cloud.clock()
         await self._cloud.store.write(
-            lambda sql: queue.end(sql, job.id, self._name, Happening.FAIL, now, reason=reason)
+            lambda sql: queue.end(sql, job.id, self._name, JobHappening.FAIL, now, reason=reason)
         )
         _log.error("a training job was given up", job=job.id, folder=str(self._settings.folder / job.id))
         self._remains.add(self._settings.folder / job.id)
@@ -357,7 +357,7 @@ class _Execution:
     async def _note(self, message: str) -> None:
         await self._report([Log(message)])
 
-    async def _report(self, events: Sequence[Event]) -> None:
+    async def _report(self, events: Sequence[JobEvent]) -> None:
         """Store events; if that fails, stop the work, which another start continues from its checkpoint."""
         now = self._cloud.clock()
         try:
@@ -371,9 +371,9 @@ class _Execution:
         """Record the end of a job that this worker holds, and remove its folder."""
         try:
             if self._canceled or outcome is None:
-                await self._end(Happening.STOP)
+                await self._end(JobHappening.STOP)
             elif outcome.reason:
-                await self._end(Happening.FAIL, reason=outcome.reason[:1000])
+                await self._end(JobHappening.FAIL, reason=outcome.reason[:1000])
             else:
                 await self._publish()
         except LostError:
@@ -383,7 +383,7 @@ class _Execution:
         with trio.move_on_after(CLEANUP, shield=True):  # what is left is removed at the next start
             await self._remains.remove(self._folder, self._disk)
 
-    async def _end(self, happening: Happening, *, reason: str = "") -> None:
+    async def _end(self, happening: JobHappening, *, reason: str = "") -> None:
         now = self._cloud.clock()
         await self._write(lambda sql: queue.end(sql, self._job.id, self._worker, happening, now, reason=reason))
 
@@ -425,12 +425,12 @@ class _Execution:
         raise AssertionError
 
     async def _unpublished(self, reason: str) -> None:
-        await self._end(Happening.FAIL, reason=f"the model could not be stored: {reason}"[:1000])
+        await self._end(JobHappening.FAIL, reason=f"the model could not be stored: {reason}"[:1000])
 
     def _published(self, sql: Sql, blob: Blob, report: Report | None) -> bool:
         job, now = queue.holds(sql, self._job.id, self._worker), self._cloud.clock()
         if job.state is JobState.CANCELING:
-            queue.end(sql, job.id, self._worker, Happening.STOP, now)
+            queue.end(sql, job.id, self._worker, JobHappening.STOP, now)
             return False
         task = job.task
         try:
@@ -445,7 +445,7 @@ class _Execution:
         files.add(sql, item, place, blob, now, {"files": [], "package": {"training_job": job.id}})
         if report is not None:
             reports.keep(sql, job, report)
-        queue.end(sql, job.id, self._worker, Happening.COMPLETE, now, model=item.package)
+        queue.end(sql, job.id, self._worker, JobHappening.COMPLETE, now, model=item.package)
         return True
 
     async def _write(self, work: Any) -> Any:

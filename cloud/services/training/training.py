@@ -20,7 +20,7 @@ from cloud.values.cursor import cursor, read_cursor
 from cloud.values.limits import TRAINING_ARGUMENTS, TRAINING_LABELS
 from schema import ErrorKind, MachineError
 from training.jobs import (
-    Examples,
+    ExampleCounts,
     JobState,
     Log,
     Metric,
@@ -65,7 +65,7 @@ class MLTrainingService(Service):
         labels = checked_labels([checked(label, "a label") for label in tags], model_type)
         task = NewJob(organization_id, dataset_id, model_name, model_version or self._version(), model_type, labels)
 
-        def read(sql: Sql) -> Examples:
+        def read(sql: Sql) -> ExampleCounts:
             jobs.check_free(sql, organization_id, task.model_name, task.model_version)
             return examples(sql, dataset_id, organization_id, model_type, labels)
 

@@ -15,7 +15,7 @@ from cloud.domain.training.pictures import examples
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
-from training.jobs import Examples, ModelType, Report, check_examples, checked_labels
+from training.jobs import ExampleCounts, ModelType, Report, check_examples, checked_labels
 
 METRICS: Final = 2000  # newest metrics of a job that are drawn
 LINES: Final = 200  # log lines that a page begins with
@@ -56,7 +56,7 @@ class TrainingPageService(Service):
             self.cloud.training.check(model_type)
             checked = checked_labels(labels, model_type)
 
-            def work(sql: Sql) -> Examples:
+            def work(sql: Sql) -> ExampleCounts:
                 owner = datasets.dataset(sql, dataset).organization_id
                 return examples(sql, dataset, owner, model_type, checked)
 

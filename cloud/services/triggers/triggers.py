@@ -33,7 +33,6 @@ from triggers import (
     ONLINE,
     WEBHOOK,
     Firing,
-    Happening,
     Ingested,
     Logged,
     LogLine,
@@ -41,6 +40,7 @@ from triggers import (
     Presence,
     TabularReading,
     Trigger,
+    TriggerEvent,
     Where,
     cooldown,
     explain,
@@ -344,7 +344,7 @@ def _source_of(sql: Sql, part: str, trigger: Trigger) -> tuple[DataFilter, Scope
     return source_filter, Scope(machines=(source.machine_id,)), source.organization_id
 
 
-def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:
+def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> TriggerEvent:
     """Return the event that fires this trigger, provided that its conditions hold for `reading`."""
     event = trigger.event
     if event.type == LOGS:
@@ -359,7 +359,7 @@ def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetim
     return Ingested("sensor", "test", "Readings", data_type, "", now, now, captured)
 
 
-def _firing(trigger: Trigger, happening: Happening) -> Firing:
+def _firing(trigger: Trigger, happening: TriggerEvent) -> Firing:
     """Return a firing even if the conditions do not hold: a test checks whether the message arrives."""
     firing = fires(trigger, happening)
     if firing is not None:

@@ -21,7 +21,7 @@ COMMAND: Final = 0x80  # one-shot bit of the variants: a command, not a setting
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Lm75Variant:
     """A chip: the bits of a conversion, the configuration for it, and the maximum duration in seconds."""
 
     title: str
@@ -31,14 +31,14 @@ class Variant:
 
 
 VARIANTS: Final = {
-    "lm75": Variant("LM75", 9, 0x00, 0.3),  # SNOS808P, "Temperature-to-Digital Converter Characteristics"
-    "lm75b": Variant("LM75B", 11, 0x00, 0.1),  # NXP LM75B revision 6.1, table 4: period of 100 ms
-    "tmp75": Variant("TMP75", 12, TWELVE_BITS, 0.3),  # SBOS288M, section 6.5
-    "tmp175": Variant("TMP175", 12, TWELVE_BITS, 0.3),  # SBOS288M, section 6.5
-    "tmp105": Variant("TMP105", 12, TWELVE_BITS, 0.32),  # SBOS648, "Electrical Characteristics"
-    "tmp275": Variant("TMP275", 12, TWELVE_BITS, 0.3),  # SBOS363, "Electrical Characteristics"
-    "ds75": Variant("DS75", 12, TWELVE_BITS, 1.2),  # Maxim DS75, "DC Electrical Characteristics": 12 bits
-    "tcn75a": Variant("TCN75A", 12, TWELVE_BITS, 0.24),  # Microchip DS21935, "Temperature to Bits"
+    "lm75": Lm75Variant("LM75", 9, 0x00, 0.3),  # SNOS808P, "Temperature-to-Digital Converter Characteristics"
+    "lm75b": Lm75Variant("LM75B", 11, 0x00, 0.1),  # NXP LM75B revision 6.1, table 4: period of 100 ms
+    "tmp75": Lm75Variant("TMP75", 12, TWELVE_BITS, 0.3),  # SBOS288M, section 6.5
+    "tmp175": Lm75Variant("TMP175", 12, TWELVE_BITS, 0.3),  # SBOS288M, section 6.5
+    "tmp105": Lm75Variant("TMP105", 12, TWELVE_BITS, 0.32),  # SBOS648, "Electrical Characteristics"
+    "tmp275": Lm75Variant("TMP275", 12, TWELVE_BITS, 0.3),  # SBOS363, "Electrical Characteristics"
+    "ds75": Lm75Variant("DS75", 12, TWELVE_BITS, 1.2),  # Maxim DS75, "DC Electrical Characteristics": 12 bits
+    "tcn75a": Lm75Variant("TCN75A", 12, TWELVE_BITS, 0.24),  # Microchip DS21935, "Temperature to Bits"
 }
 
 
@@ -54,7 +54,7 @@ class Lm75(Chip):
     It reads 0 °C until its first conversion ends, after at most 0.3 s.
     """
 
-    def __init__(self, registers: Registers, variant: Variant) -> None:
+    def __init__(self, registers: Registers, variant: Lm75Variant) -> None:
         super().__init__(registers)
         self.variant = variant
         self.title = variant.title

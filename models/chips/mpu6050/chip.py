@@ -37,7 +37,7 @@ ACCEL_SCALE: Final = {2: 16384.0, 4: 8192.0, 8: 4096.0, 16: 2048.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Mpu6050Variant:
     """A chip, identified by WHO_AM_I: counts per degree Celsius, and the temperature at count 0."""
 
     title: str
@@ -46,10 +46,10 @@ class Variant:
 
 
 VARIANTS: Final = {
-    0x68: Variant("MPU6050", 340.0, 36.53),  # RM-MPU-6000A, section 4.18
-    0x70: Variant("MPU6500", 333.87, 21.0),  # PS-MPU-6500A, section 3.4.2: room temperature offset 0
-    0x71: Variant("MPU9250", 333.87, 21.0),  # PS-MPU-9250A, section 3.4.2
-    0x73: Variant("MPU9255", 333.87, 21.0),  # PS-MPU-9255, as MPU-9250
+    0x68: Mpu6050Variant("MPU6050", 340.0, 36.53),  # RM-MPU-6000A, section 4.18
+    0x70: Mpu6050Variant("MPU6500", 333.87, 21.0),  # PS-MPU-6500A, section 3.4.2: room temperature offset 0
+    0x71: Mpu6050Variant("MPU9250", 333.87, 21.0),  # PS-MPU-9250A, section 3.4.2
+    0x73: Mpu6050Variant("MPU9255", 333.87, 21.0),  # PS-MPU-9255, as MPU-9250
 }
 OTHER_CHIPS: Final = {
     0x12: "an ICM-20602",
@@ -69,7 +69,7 @@ class Motion:
     rotation: Axes
 
 
-def motion_of(data: bytes, gyro_range: int, accel_range: int, variant: Variant) -> Motion:
+def motion_of(data: bytes, gyro_range: int, accel_range: int, variant: Mpu6050Variant) -> Motion:
     """Decode the 14 bytes from DATA."""
     ax, ay, az, t, gx, gy, gz = struct.unpack(">7h", data)
     per_g, per_dps = ACCEL_SCALE[accel_range] / GRAVITY, GYRO_SCALE[gyro_range]

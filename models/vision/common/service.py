@@ -16,10 +16,10 @@ from engine import (
     Context,
     Detection,
     Detection3D,
-    Door,
     Extra,
     Image,
     ObjectPointClouds,
+    ResourceAccess,
     Started,
     Unsupported,
     Vision,
@@ -75,7 +75,7 @@ class VisionService(Vision):
         """Run a blocking function in the worker thread."""
         return await self._worker.run(function)
 
-    def _camera(self, name: str) -> Door:
+    def _camera(self, name: str) -> ResourceAccess:
         camera_name: str = name or self.attributes.camera_name
         cameras = {full.short: door for full, door in self.others(Camera.API).items()}
         if not camera_name:

@@ -15,32 +15,32 @@ NO_CLOUD: Final = "this machine has no cloud: captured files stay on this comput
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class UploadGate:
     """Whether uploads are allowed, and the reason for people."""
 
     is_open: bool
     reason: str
 
 
-OPEN: Final = Gate(True, "")
-DISABLED: Final = Gate(False, "sync_disabled is set")
+OPEN: Final = UploadGate(True, "")
+DISABLED: Final = UploadGate(False, "sync_disabled is set")
 
 
-def waiting(sensor: str) -> Gate:
+def waiting(sensor: str) -> UploadGate:
     """Return the gate while the sensor is not ready: closed."""
-    return Gate(False, f"the sensor {sensor} is not ready")
+    return UploadGate(False, f"the sensor {sensor} is not ready")
 
 
-def answered(sensor: str, readings: Mapping[str, Any]) -> Gate:
+def answered(sensor: str, readings: Mapping[str, Any]) -> UploadGate:
     """Return the gate for the sensor's readings. Only a true `should_sync` opens it."""
     if KEY not in readings:
-        return Gate(False, f"the sensor {sensor} has no reading {KEY!r}")
+        return UploadGate(False, f"the sensor {sensor} has no reading {KEY!r}")
     value = readings[KEY]
     if not isinstance(value, bool):
-        return Gate(False, f"{KEY} of the sensor {sensor} is {value!r}, neither true nor false")
-    return Gate(value, f"{KEY} of the sensor {sensor} is {'true' if value else 'false'}")
+        return UploadGate(False, f"{KEY} of the sensor {sensor} is {value!r}, neither true nor false")
+    return UploadGate(value, f"{KEY} of the sensor {sensor} is {'true' if value else 'false'}")
 
 
-def failed(sensor: str, error: Exception) -> Gate:
+def failed(sensor: str, error: Exception) -> UploadGate:
     """Return the gate after the sensor could not be read: closed."""
-    return Gate(False, f"the sensor {sensor} failed: {error}")
+    return UploadGate(False, f"the sensor {sensor} failed: {error}")

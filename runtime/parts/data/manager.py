@@ -16,7 +16,7 @@ from runtime.parts.data.files.encode import EXTENSIONS
 from runtime.parts.data.files.names import stem_of
 from runtime.parts.data.files.retention import Limits
 from runtime.parts.data.files.store import Store
-from runtime.parts.data.gate import DISABLED, NO_CLOUD, OPEN, Gate, waiting
+from runtime.parts.data.gate import DISABLED, NO_CLOUD, OPEN, UploadGate, waiting
 from schema import ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class BuiltinDataManager(DataManager):
         else:
             self._node.healthy()
 
-    async def gate_changed(self, gate: Gate) -> None:
+    async def gate_changed(self, gate: UploadGate) -> None:
         """Set whether data may be uploaded. When the gate opens, start an upload; without a cloud, close all files."""
         before, self.gate = self.gate, gate
         if gate != before:

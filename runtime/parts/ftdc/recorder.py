@@ -21,7 +21,7 @@ from schema.document import MachineDocument
 from support import RunBlocking, Worker
 from support.files import FileRing
 from telemetry.logs.logger_names import ROOT
-from telemetry.metrics import Encoder
+from telemetry.metrics import FtdcEncoder
 
 NODE: Final = f"{INTERNAL}ftdc"
 FOLDER: Final = "diagnostics.data"
@@ -98,7 +98,7 @@ class Diary:
         self._sync = sync
         self._run_write = write
         self._history = history
-        self._encoder = Encoder()
+        self._encoder = FtdcEncoder()
         self._waiting: list[tuple[int, dict[str, float]]] = []  # samples taken while the disk was busy
         self._busy = False  # writing or synchronizing
         self._writing = False

@@ -19,7 +19,7 @@ from runtime.parts.jobs.job import History, JobRunner
 from runtime.parts.jobs.schedule import parse_schedule
 from schema import API, ConfigError, ErrorKind, MachineError
 from schema.decoding import did_you_mean
-from schema.document import Job, MachineDocument, schedule_kind
+from schema.document import MachineDocument, ScheduledJob, schedule_kind
 from telemetry.logs.logger_names import of_job
 
 PREFIX: Final = f"{INTERNAL}job/"
@@ -49,7 +49,7 @@ class Jobs:
         task_status.started()
         await self.clock.run()
 
-    def _node(self, job: Job, path: str) -> Node:
+    def _node(self, job: ScheduledJob, path: str) -> Node:
         history = self.histories.setdefault(job.name, History())
         return Node(
             f"{PREFIX}{job.name}",
@@ -59,7 +59,14 @@ class Jobs:
         )
 
     async def _run(
-        self, job: Job, path: str, history: History, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
+        self,
+        job: ScheduledJob,
+        path: str,
+        history: History,
+        deps: Mapping[str, Any],
+        /,
+        *,
+        task_status: trio.TaskStatus[None],
     ) -> None:
         schedule = parse_schedule(job.schedule, f"{path}.schedule")
         log = structlog.get_logger(of_job(job.name))
@@ -74,7 +81,7 @@ class Jobs:
         await JobRunner(schedule, partial(self._call, job, path), history, self.clock, report).run()
         raise ConfigError(f"{path}.schedule", f"{job.schedule!r} has no future run", value=job.schedule)
 
-    async def _call(self, job: Job, path: str) -> None:
+    async def _call(self, job: ScheduledJob, path: str) -> None:
         host = self._roster.find(job.resource)
         api = host.name.api
         method = self._method(api, job, path)
@@ -87,7 +94,7 @@ class Jobs:
             )
         await self._client.call(api, host.name.short, method, **arguments)
 
-    def _method(self, api: API, job: Job, path: str) -> str:
+    def _method(self, api: API, job: ScheduledJob, path: str) -> str:
         name = python_name(job.method)
         names = {method.path.rpartition("/")[2]: name for name, method in methods_for(api).items()}
         if name not in names.values():

@@ -16,7 +16,7 @@ import structlog
 import trio
 
 from engine.metrics import CUMULATIVE, UNITS
-from runtime.parts.metrics.post import Endpoint, post
+from runtime.parts.metrics.post import CollectorEndpoint, post
 from schema import MachineError
 from support import Worker
 from support.files import FileRing
@@ -31,7 +31,7 @@ POST_LIMIT: Final = 10.0  # seconds for one request
 LAST_LIMIT: Final = 2.0  # seconds to send the rest when the server stops
 LONGEST_PAUSE: Final = 60.0  # seconds between two attempts
 
-Send = Callable[[Endpoint, str, bytes], Awaitable[None]]
+Send = Callable[[CollectorEndpoint, str, bytes], Awaitable[None]]
 """Delivers a document to a path below an endpoint. Raises MachineError unless it is accepted."""
 
 _log = structlog.get_logger(f"{ROOT}.telemetry")
@@ -125,10 +125,10 @@ class SpanFile:
             raise
 
 
-class Collector:
+class CollectorExporter:
     """Sends spans and metrics to an OpenTelemetry collector, with `send`."""
 
-    def __init__(self, endpoint: Endpoint, resource: Mapping[str, Any], *, send: Send = post) -> None:
+    def __init__(self, endpoint: CollectorEndpoint, resource: Mapping[str, Any], *, send: Send = post) -> None:
         self._endpoint = endpoint
         self._send_body = send
         self._resource = resource

@@ -13,8 +13,8 @@ import trio
 from engine import PartContext, home
 from engine.planning import INTERNAL
 from nursery_graph import Node
-from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
-from runtime.parts.metrics.post import Endpoint
+from runtime.parts.metrics.exporters import CollectorExporter, Printer, SpanFile
+from runtime.parts.metrics.post import CollectorEndpoint
 from schema import ConfigError
 from schema.document import MachineDocument, Tracing
 from support import Worker, version
@@ -86,7 +86,7 @@ class Telemetry:
                 else:
                     await trio.sleep_forever()
 
-    async def _measure(self, exporters: list[Printer | Collector]) -> None:
+    async def _measure(self, exporters: list[Printer | CollectorExporter]) -> None:
         while True:
             await trio.sleep(PERIOD)
             values = self._context.sample()
@@ -94,7 +94,7 @@ class Telemetry:
                 exporter.metrics(values)
 
 
-def _collector(tracing: Tracing, resource: Mapping[str, Any], *, metrics: bool) -> Collector | None:
+def _collector(tracing: Tracing, resource: Mapping[str, Any], *, metrics: bool) -> CollectorExporter | None:
     """Return the configured collector, or None unless tracing is enabled or `metrics` are exported.
 
     Raises ConfigError if its address is invalid.
@@ -102,6 +102,6 @@ def _collector(tracing: Tracing, resource: Mapping[str, Any], *, metrics: bool) 
     if not tracing.otlp_endpoint or not (tracing.enabled or metrics):
         return None
     try:
-        return Collector(Endpoint.parse(tracing.otlp_endpoint), resource)
+        return CollectorExporter(CollectorEndpoint.parse(tracing.otlp_endpoint), resource)
     except ValueError as error:
         raise ConfigError("tracing.otlpendpoint", str(error), value=tracing.otlp_endpoint) from None

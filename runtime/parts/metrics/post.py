@@ -17,7 +17,7 @@ _MAX_ANSWER: Final = 65536  # bytes of an answer that are read
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class CollectorEndpoint:
     """The address of a collector. `path` is the path before `/v1/traces`."""
 
     host: str
@@ -26,7 +26,7 @@ class Endpoint:
     path: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Endpoint:
+    def parse(cls, text: str) -> CollectorEndpoint:
         """Parse `http://host:4318`, `https://host/path` or `host:4318`. Raises ValueError for anything else."""
         parts = urlsplit(text if "://" in text else f"http://{text}")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
@@ -41,7 +41,7 @@ class Endpoint:
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}{self.path}"
 
 
-async def post(endpoint: Endpoint, path: str, body: bytes) -> None:
+async def post(endpoint: CollectorEndpoint, path: str, body: bytes) -> None:
     """Send `body` to `path` below the endpoint, without a time limit. Raises MachineError unless it is accepted."""
     try:
         stream: trio.abc.Stream = await trio.open_tcp_stream(endpoint.host, endpoint.port)
@@ -57,7 +57,7 @@ async def post(endpoint: Endpoint, path: str, body: bytes) -> None:
         raise MachineError(f"{endpoint}{path} answered {status}{f': {text}' if text else ''}")
 
 
-async def _exchange(stream: trio.abc.Stream, endpoint: Endpoint, path: str, body: bytes) -> tuple[int, bytes]:
+async def _exchange(stream: trio.abc.Stream, endpoint: CollectorEndpoint, path: str, body: bytes) -> tuple[int, bytes]:
     import h11
 
     connection = h11.Connection(h11.CLIENT)

@@ -17,7 +17,7 @@ OOM_ADJUSTMENT: Final = 300  # of 1000: when memory runs out, the kernel kills a
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProcessUsage:
     """Total usage of a process and all its descendants."""
 
     memory: int = 0  # resident bytes; shared pages count once for each process
@@ -38,7 +38,7 @@ def keep(pid: int, limits: ModuleLimits) -> None:
         Path(f"/proc/{pid}/oom_score_adj").write_text(str(OOM_ADJUSTMENT))
 
 
-def usage(pid: int) -> Usage:
+def usage(pid: int) -> ProcessUsage:
     """Return the current usage of a process and its descendants, except those that were reparented."""
     memory = processes = 0
     page = resource.getpagesize()
@@ -46,10 +46,10 @@ def usage(pid: int) -> Usage:
         with suppress(OSError, IndexError, ValueError):  # the process has just ended
             memory += int(Path(f"/proc/{descendant}/statm").read_bytes().split()[1]) * page
             processes += len(os.listdir(f"/proc/{descendant}/task"))
-    return Usage(memory, processes)
+    return ProcessUsage(memory, processes)
 
 
-def exceeded(limits: ModuleLimits, used: Usage) -> str:
+def exceeded(limits: ModuleLimits, used: ProcessUsage) -> str:
     """Return a description of the limit that is exceeded, or an empty string."""
     if limits.memory_mb and used.memory > limits.memory_mb * MIB:
         return f"it uses {used.memory / MIB:.0f} MiB of memory, more than limits.memory_mb = {limits.memory_mb:g}"

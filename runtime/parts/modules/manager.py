@@ -41,7 +41,7 @@ TRUSTED_NAMESPACE: Final = "viam"  # namespace of modules that run in an untrust
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=30.0)
 
 
-class Packages(Protocol):
+class InstalledPackages(Protocol):
     """The packages of one machine, as far as its modules ask for them; the part `packages`."""
 
     def module(self, module: Module) -> Module | None:
@@ -137,8 +137,8 @@ class Modules:
         return (packages.module(module) if packages is not None else None) or module
 
     @property
-    def _packages(self) -> Packages | None:
-        return cast("Packages | None", self._parts.get("packages"))
+    def _packages(self) -> InstalledPackages | None:
+        return cast("InstalledPackages | None", self._parts.get("packages"))
 
     def _serve_foreign(self) -> None:
         apis = [api for link in self.links.values() for api in link.apis.values()]

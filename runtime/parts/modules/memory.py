@@ -20,7 +20,7 @@ from rpc.api import CallInfo, serve_api, serve_service
 from rpc.client import Channel
 from rpc.http2 import serve_http2
 from runtime.parts.modules.client import SERVICE
-from runtime.parts.modules.limits import Usage
+from runtime.parts.modules.limits import ProcessUsage
 from runtime.parts.modules.process import CHANNEL, STOP_GRACE
 from runtime.programs.command import Program
 from runtime.programs.output import Output
@@ -81,10 +81,10 @@ class MemoryProcess:
         """Wait until its address exists, so that it can be dialed."""
         await self._listens.wait()
 
-    async def usage(self) -> Usage:
+    async def usage(self) -> ProcessUsage:
         """Return its current usage, including its descendants."""
         await trio.lowlevel.checkpoint()
-        return Usage(self.behaviour.memory, 1)
+        return ProcessUsage(self.behaviour.memory, 1)
 
     async def kill(self) -> None:
         """Kill it and its descendants with SIGKILL."""

@@ -66,7 +66,7 @@ class Running(Protocol):
         """Wait until its address exists, so that it can be dialed. Return immediately if that cannot be observed."""
         ...
 
-    async def usage(self) -> limits.Usage:
+    async def usage(self) -> limits.ProcessUsage:
         """Return its current usage, including its descendants."""
         ...
 
@@ -210,7 +210,7 @@ class _LocalProcess:
         finally:
             notices.close()
 
-    async def usage(self) -> limits.Usage:
+    async def usage(self) -> limits.ProcessUsage:
         async with self._worker.opened():
             return await self._worker.run(lambda: limits.usage(self.pid))
 

@@ -9,7 +9,7 @@ import trio
 
 from rpc import was_suspended
 from runtime.parts.modules.client import ModuleClient
-from runtime.parts.modules.limits import Usage, exceeded
+from runtime.parts.modules.limits import ProcessUsage, exceeded
 from schema import ErrorKind, MachineError
 from schema.document import Module
 
@@ -45,7 +45,7 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
             )
 
 
-async def watch_usage(usage: Callable[[], Awaitable[Usage]], module: Module) -> None:
+async def watch_usage(usage: Callable[[], Awaitable[ProcessUsage]], module: Module) -> None:
     """Measure the usage of the module periodically. Raises MachineError when it exceeds its limits.
 
     Returns immediately if the module limits neither memory nor processes.

@@ -23,7 +23,7 @@ from schema import ErrorKind, MachineError
 from schema.document import MachineDocument, Module, PackageSource
 from support import Worker
 from telemetry.logs.logger_names import PACKAGES
-from uplink import DownloadSource, Expected, Headers, Part, download, part_of
+from uplink import DownloadSource, Expected, Headers, IncompleteDownload, download, part_of
 
 TIDY: Final = f"{INTERNAL}package-tidy"
 AT_ONCE: Final = 2  # simultaneous downloads; more would only share the bandwidth
@@ -207,7 +207,7 @@ class Packages:
         try:
             await download(
                 DownloadSource.of(url, headers, tls, etag=source.sha256),
-                Part(part_of(self._root, source.sha256)),
+                IncompleteDownload(part_of(self._root, source.sha256)),
                 self._worker,
                 Expected(source.sha256, source.size),
                 progress=progress,

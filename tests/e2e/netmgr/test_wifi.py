@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
-from netmgr.model.network import Network, Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.wifi import control, process
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
@@ -168,8 +168,10 @@ async def test_a_silent_daemon_ends_the_nursery(tmp_path: Path, monkeypatch: pyt
 # ---- the process
 
 
-def network(password: str) -> Network:
-    return Network(label="home", kind="wifi", source="cloud", ssid=b"home", security=Personal(passphrase=password))
+def network(password: str) -> UsableNetwork:
+    return UsableNetwork(
+        label="home", kind="wifi", source="cloud", ssid=b"home", security=Personal(passphrase=password)
+    )
 
 
 class Radio:

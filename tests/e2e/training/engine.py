@@ -15,7 +15,7 @@ import trio
 from tests.processes import command_lines
 from training.engine.local import LocalEngine
 from training.engine.port import MIB, Bounds, Order, RunOutcome
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 
 SCRIPT: Final = Path(__file__).with_name("script.py")
 SMALL: Final = Bounds(
@@ -33,10 +33,10 @@ SMALL: Final = Bounds(
 
 class Ran:
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[JobEvent] = []
         self.printed = trio.Event()
 
-    async def sink(self, events: Sequence[Event]) -> None:
+    async def sink(self, events: Sequence[JobEvent]) -> None:
         self.events += events
         self.printed.set()
 

@@ -24,7 +24,7 @@ from tests.ray_cluster import Cluster as RayCluster
 from training.engine.port import MIB, Bounds, Order, RunOutcome
 from training.engine.ray_client import parse_address, parse_placement, ray_jobs
 from training.engine.ray_engine import Cluster, RayEngine, Times, attempts
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 
 SCRIPT = Path(__file__).with_name("script.py")
 LIMIT = 60.0
@@ -62,7 +62,7 @@ class World:
         order.dataset.mkdir(parents=True, exist_ok=True)
         return order
 
-    async def sink(self, events: Sequence[Event]) -> None:
+    async def sink(self, events: Sequence[JobEvent]) -> None:
         self.lines += [event.message for event in events if isinstance(event, Log)]
         self.news.set()
         self.news = trio.Event()

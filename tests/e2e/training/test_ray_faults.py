@@ -21,7 +21,7 @@ from tests.ray_cluster import NODE, TOKEN, Cluster, cluster
 from training.engine import ray_client as calls
 from training.engine import ray_engine
 from training.engine.port import MIB, Bounds, Order, RunOutcome
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 from training.weights import BACKBONE
 
 QUICK: Final = ray_engine.Times(
@@ -67,7 +67,7 @@ class World:
         limits = Bounds(**{"memory": 2048 * MIB, "wall": 30.0, "grace": 2.0, "rate": 10_000, **bounds})
         return Order("j", self.job, "model.training", arguments, environment, model.parent, bounds=limits)
 
-    async def sink(self, events: Sequence[Event]) -> None:
+    async def sink(self, events: Sequence[JobEvent]) -> None:
         self.log += [event.message for event in events if isinstance(event, Log)]
 
     async def printed(self, text: str) -> None:

@@ -24,7 +24,7 @@ import trio
 
 from agent.network.settings import entered, network_settings, networks_of
 from netmgr.applying.executor import Executor, Handlers
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import NetworkSettings
 from netmgr.portal.access import Lock
 from netmgr.provisioning.states import Forced
@@ -70,13 +70,13 @@ class Guest:
         await trio.lowlevel.checkpoint()
         return function()
 
-    def settings(self, cloud: tuple[Network, ...], adopted: tuple[Network, ...]) -> NetworkSettings:
+    def settings(self, cloud: tuple[UsableNetwork, ...], adopted: tuple[UsableNetwork, ...]) -> NetworkSettings:
         stored = self.store.stored
         return network_settings(
             self.current, cloud, stored.networks, adopted, hostname=HOSTNAME, password=stored.password
         )
 
-    def entered(self, networks: tuple[Network, ...], network: Network) -> tuple[Network, ...]:
+    def entered(self, networks: tuple[UsableNetwork, ...], network: UsableNetwork) -> tuple[UsableNetwork, ...]:
         tries_all = self.current.network_configuration.turn_on_hotspot_if_wifi_has_no_internet
         return entered(networks, network, tries_all=tries_all)
 

@@ -19,7 +19,7 @@ import trio
 from training.engine.groups import open_groups
 from training.engine.local import LocalEngine
 from training.engine.port import MIB, Bounds, Order
-from training.jobs.events import Event, Log
+from training.jobs.events import JobEvent, Log
 
 SCRIPT = Path(__file__).parents[2] / "e2e" / "training" / "script.py"
 
@@ -42,7 +42,7 @@ async def main(folder: Path, do: str, *bounds: str) -> None:
     )
     order.dataset.mkdir(parents=True)
 
-    async def show(events: Sequence[Event]) -> None:
+    async def show(events: Sequence[JobEvent]) -> None:
         for event in events:
             if isinstance(event, Log):
                 print(json.dumps({"log": event.message}), flush=True)

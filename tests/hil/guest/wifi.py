@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import trio
 
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.settings import Hotspot
 from netmgr.netlink.nl80211 import RadioChanges, Radios, family
 from netmgr.wifi.supplicant import Supplicant
 from schema.errors import MachineError
 
-RECORDS = {"network": Network, "hotspot": Hotspot}
+RECORDS = {"network": UsableNetwork, "hotspot": Hotspot}
 
 
 def say(kind: str, value: Any) -> None:

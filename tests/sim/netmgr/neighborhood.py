@@ -22,7 +22,7 @@ from netmgr.model.facts import (
     NetworkLink,
     WifiRadio,
 )
-from netmgr.model.network import Network, Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.model.settings import Hotspot, NetworkSettings
 from netmgr.provisioning.states import (
     Entered,
@@ -106,7 +106,7 @@ class Life:
 
     # ---- the world
 
-    def network(self, label: str) -> Network | None:
+    def network(self, label: str) -> UsableNetwork | None:
         return next((network for network in self.settings.networks if network.label == label), None)
 
     def fits(self, label: str) -> bool:
@@ -245,7 +245,7 @@ class Life:
         self.interactions.append(self.now)
         self.step(Interacted())
         others = tuple(network for network in self.settings.networks if network.label != label)
-        network = Network(
+        network = UsableNetwork(
             label=label, kind="wifi", source="portal", ssid=label.encode(), security=Personal(passphrase=password),
             priority=999,
         )  # fmt: skip
@@ -269,7 +269,7 @@ def settings_of(random: Random, labels: list[str]) -> NetworkSettings:
     """Return random settings with these networks."""
     return NetworkSettings(
         networks=tuple(
-            Network(
+            UsableNetwork(
                 label=label, kind="wifi", source="cloud", ssid=label.encode(),
                 security=Personal(passphrase="right-password"), priority=random.choice([0, 0, 5, -3]),
             )

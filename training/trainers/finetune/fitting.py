@@ -31,7 +31,7 @@ FORMAT: Final = 1  # of checkpoints
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class PixelArrays:
     """Pictures as numbers of 0 to 255: `exact` as machines prepare them, `large` to be cropped."""
 
     exact: Any  # [count, height, width, 3]
@@ -118,7 +118,7 @@ class Rules:
 class Fit:
     """Trains a model in place. `history` has the figures of each epoch, the first of them before any training."""
 
-    def __init__(self, torch: Any, arrays: Any, model: ClassifierNetwork, pictures: Pictures, rules: Rules) -> None:
+    def __init__(self, torch: Any, arrays: Any, model: ClassifierNetwork, pictures: PixelArrays, rules: Rules) -> None:
         self._torch, self._arrays, self._model, self._pictures, self._rules = torch, arrays, model, pictures, rules
         self._weights = heads.balanced(arrays, pictures.targets, exclusive=pictures.exclusive)
         self._optimizer = torch.optim.AdamW(

@@ -27,7 +27,7 @@ from training.trainers.choice import choose
 from training.trainers.classification import MULTI, SINGLE, check_counts, compare, targets_of, write_model, write_report
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import opened, sized
-from training.trainers.finetune.fitting import ClassifierNetwork, Fit, Pictures, Rules, key_of
+from training.trainers.finetune.fitting import ClassifierNetwork, Fit, PixelArrays, Rules, key_of
 from training.trainers.finetune.libraries import chosen_device, loaded, options
 from training.trainers.finetune.network import FeatureNetwork
 from training.trainers.program import distinct, say
@@ -111,7 +111,7 @@ class _Training:
             for chosen in ((part >= 0) & (part != VALIDATION), part == VALIDATION, part < 0)
         )
         targets = targets_of(arrays, examples, self._labels)
-        pictures = Pictures(*stored, targets, training, validation, self._exclusive)
+        pictures = PixelArrays(*stored, targets, training, validation, self._exclusive)
         model, strength = self._first(network, pictures, part)
         folder = os.environ.get("TRAINING_CHECKPOINTS")
         key = key_of(
@@ -154,7 +154,7 @@ class _Training:
         write_report(settings, self._labels, examples, part, problems, more)
         say("the model is complete")
 
-    def _first(self, network: FeatureNetwork, pictures: Pictures, part: Any) -> tuple[ClassifierNetwork, float]:
+    def _first(self, network: FeatureNetwork, pictures: PixelArrays, part: Any) -> tuple[ClassifierNetwork, float]:
         """Return the model before fine-tuning, and the regularization of its head."""
         torch, arrays, chosen = self._torch, self._arrays, list(pictures.training)
         groups: list[list[Any]] = []

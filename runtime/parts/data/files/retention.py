@@ -21,7 +21,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class DiskUsage:
     """Total and used bytes of the disk, and the closed files with their sizes, oldest first."""
 
     total: int
@@ -43,7 +43,7 @@ class Usage:
 class Deleted:
     """The result of `make_room`. `warn` means that the disk is nearly full, but not because of captured files."""
 
-    usage: Usage
+    usage: DiskUsage
     files: int = 0
     bytes: int = 0
     warn: bool = False
@@ -84,11 +84,11 @@ def make_room(
     return Deleted(usage, count, size)
 
 
-def usage_of(folder: Path, minimum: float, measure: Measure = disk_of) -> Usage:
+def usage_of(folder: Path, minimum: float, measure: Measure = disk_of) -> DiskUsage:
     """Return the usage of the disk. Files are listed only if the used share is at least `minimum`."""
     total, used = measure(folder)
     if not total or used / total < minimum:
-        return Usage(total, used)
+        return DiskUsage(total, used)
     files = [(path, path.stat().st_size) for path in capture_files(folder) if path.suffix == CLOSED]
     files.sort(key=lambda file: (file[0].name, file[0]))  # names are times
-    return Usage(total, used, tuple(files))
+    return DiskUsage(total, used, tuple(files))

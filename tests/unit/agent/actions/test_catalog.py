@@ -20,7 +20,7 @@ from support.worker import Worker
 from tests.unit.agent.releases.hostile import Server, serving
 from tests.unit.agent.releases.repository import NOW, Repository, seed
 from uplink.dial import CloudAddress
-from uplink.downloads import RESERVE, Part
+from uplink.downloads import RESERVE, IncompleteDownload
 from uplink.http import Headers
 
 BASE = "/machine/v1/parts/part/releases/metadata"
@@ -95,10 +95,10 @@ async def test_a_release_that_is_no_longer_signed_is_refused(tmp_path: Path) -> 
 async def test_the_disk_stays_free_while_a_file_at_a_url_is_identified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def free_space(part: Part) -> int:
+    def free_space(part: IncompleteDownload) -> int:
         return RESERVE + (1 << 20) - sum(path.stat().st_size for path in tmp_path.glob("url-*"))
 
-    monkeypatch.setattr(Part, "free_space", free_space)
+    monkeypatch.setattr(IncompleteDownload, "free_space", free_space)
     async with releases_of(tmp_path, Repository()) as (releases, server):
         server.answers["/large"] = serving(bytes(4 << 20))
         with pytest.raises(MachineError, match="MiB free") as caught:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent.network.settings import MAX_ENTERED, entered, network_settings, networks_of, unique
-from netmgr.model.network import Enterprise, Network, Open, Personal, StaticAddress
+from netmgr.model.network import Enterprise, Open, Personal, StaticAddress, UsableNetwork
 from netmgr.model.settings import NetworkSettings
 from schema.agent.reading import read_settings
 
 PEAP = {"method": "peap", "identity": "robot", "password": "secret!!", "server_name": "radius.example"}
-WIFI = Network(label="home", kind="wifi", source="cloud", ssid=b"home")
+WIFI = UsableNetwork(label="home", kind="wifi", source="cloud", ssid=b"home")
 
 
 def settings_of(document: dict[str, Any], *, is_pi: bool = False) -> NetworkSettings:
@@ -136,9 +136,9 @@ def test_an_invalid_label_is_reported(label: str) -> None:
 
 
 def test_labels_are_unique_and_entered_networks_come_first() -> None:
-    other = Network(label="home", kind="wifi", source="portal", ssid=b"other")
+    other = UsableNetwork(label="home", kind="wifi", source="portal", ssid=b"other")
     assert unique([WIFI, other]) == (WIFI,)
-    new = Network(label="portal: new", kind="wifi", source="portal", ssid=b"new")
+    new = UsableNetwork(label="portal: new", kind="wifi", source="portal", ssid=b"new")
     first = entered((), new, tries_all=False)
     second = entered(first, other, tries_all=False)
     assert [(network.label, network.priority) for network in second] == [("home", 999), ("portal: new", 998)]
@@ -146,8 +146,8 @@ def test_labels_are_unique_and_entered_networks_come_first() -> None:
 
 
 def test_only_the_networks_that_were_entered_last_are_kept() -> None:
-    networks: tuple[Network, ...] = ()
+    networks: tuple[UsableNetwork, ...] = ()
     for number in range(MAX_ENTERED + 10):
-        new = Network(label=f"portal: {number}", kind="wifi", source="portal", ssid=b"x")
+        new = UsableNetwork(label=f"portal: {number}", kind="wifi", source="portal", ssid=b"x")
         networks = entered(networks, new, tries_all=False)
     assert [each.label for each in networks] == [f"portal: {number}" for number in range(41, 9, -1)]

@@ -255,12 +255,12 @@ async def test_tls_with_the_certificates_of_the_cloud_and_no_way_back_to_plain_t
 async def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
 
-    def write(self: uplink_download.Part, data: bytes, at: int) -> None:
+    def write(self: uplink_download.IncompleteDownload, data: bytes, at: int) -> None:
         written.append(at)
         self.path.write_bytes(data[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(uplink_download.Part, "write", write)
+    monkeypatch.setattr(uplink_download.IncompleteDownload, "write", write)
     (tmp_path / "source").write_bytes(DATA)
     assert (await refused(serving(DATA), tmp_path / "file")).kind is ErrorKind.EXHAUSTED
     async with downloading("http://cloud.test") as (downloads, _):
@@ -271,12 +271,16 @@ async def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_a_disk_with_little_space_is_left_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uplink_download.Part, "free_space", lambda part: uplink_download.RESERVE + 1_500_000)
+    monkeypatch.setattr(
+        uplink_download.IncompleteDownload, "free_space", lambda part: uplink_download.RESERVE + 1_500_000
+    )
     for size in (len(DATA), 0):
         error = await refused(serving(DATA), tmp_path / "file", size=size)
         assert error.kind is ErrorKind.EXHAUSTED
     # Without a length the space is checked at each write.
-    monkeypatch.setattr(uplink_download.Part, "free_space", lambda part: uplink_download.RESERVE + 900_000)
+    monkeypatch.setattr(
+        uplink_download.IncompleteDownload, "free_space", lambda part: uplink_download.RESERVE + 900_000
+    )
     assert (await refused(endless("200 OK"), tmp_path / "file", size=0)).kind is ErrorKind.EXHAUSTED
     assert not (tmp_path / "file").exists()
 

@@ -16,7 +16,7 @@ from cloud.store.sql import Store
 from cloud.values.author import KEY, Author
 from tests.unit.cloud.conftest import BOTH, Clock
 from training.jobs.events import Log, Status
-from training.jobs.lifecycle import Happening, JobState
+from training.jobs.lifecycle import JobHappening, JobState
 
 AUTHOR = Author(KEY, "k")
 
@@ -39,7 +39,7 @@ class Queue:
     async def take(self, worker: str = "w") -> JobRecord | None:
         return await self.store.write(lambda sql: queue.take(sql, worker, self.clock()))
 
-    async def end(self, subject: str, happening: Happening = Happening.COMPLETE, worker: str = "w") -> JobState:
+    async def end(self, subject: str, happening: JobHappening = JobHappening.COMPLETE, worker: str = "w") -> JobState:
         return await self.store.write(
             partial(queue.end, subject=subject, worker=worker, happening=happening, now=self.clock())
         )
@@ -125,7 +125,7 @@ async def test_a_worker_that_lost_a_job_changes_nothing(line: Queue) -> None:
     for work in (
         partial(queue.renew, subject=subject, worker="old", now=line.clock()),
         partial(queue.report, subject=subject, worker="old", events=[Log("x")], now=line.clock()),
-        partial(queue.end, subject=subject, worker="old", happening=Happening.COMPLETE, now=line.clock()),
+        partial(queue.end, subject=subject, worker="old", happening=JobHappening.COMPLETE, now=line.clock()),
         partial(queue.give_back, subject=subject, worker="old", now=line.clock()),
     ):
         with pytest.raises(queue.LostError):

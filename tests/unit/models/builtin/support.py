@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from engine.registry import Registry
-from engine.resource import Context, Door, Resource
+from engine.resource import Context, Resource, ResourceAccess
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from models import BUILTIN
@@ -74,7 +74,7 @@ class Bench:
         self._scopes[resource] = scope, gone
         return resource
 
-    def _others(self, api: API) -> dict[ResourceName, Door]:
+    def _others(self, api: API) -> dict[ResourceName, ResourceAccess]:
         return {name: OpenDoor(resource) for name, resource in self.resources.items() if name.api == api}
 
     async def remove(self, resource: Resource) -> None:

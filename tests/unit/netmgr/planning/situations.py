@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.facts import Association, InterfaceAddress, NetworkFacts, WifiRadio
-from netmgr.model.network import Network, Open, Personal, StaticAddress
+from netmgr.model.network import Open, Personal, StaticAddress, UsableNetwork
 from netmgr.model.plan import PROTOCOL
 from netmgr.model.settings import NetworkSettings
 from netmgr.planning.difference import Owned
@@ -26,7 +26,7 @@ flags: Any = st.booleans()
 usually: Any = choice((True, True, True, False))
 
 
-def network(label: str) -> st.SearchStrategy[Network]:
+def network(label: str) -> st.SearchStrategy[UsableNetwork]:
     """Return networks for an interface, which share their SSID and their label with it."""
     static = st.builds(
         StaticAddress,
@@ -34,7 +34,7 @@ def network(label: str) -> st.SearchStrategy[Network]:
         gateway=choice(GATEWAYS).map(lambda text: IPv4Address(text) if text else None),
     )
     return st.builds(
-        Network,
+        UsableNetwork,
         label=st.just(label),
         kind=st.just("wired" if label.startswith("e") else "wifi"),
         source=choice(("cloud", "portal", "console", "adopted")),

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from netmgr.model.facts import OWN, AddressLease, InterfaceAddress, KernelRoute, NetworkFacts, NetworkLink, WifiRadio
-from netmgr.model.network import Network, Open, StaticAddress
+from netmgr.model.network import Open, StaticAddress, UsableNetwork
 from netmgr.model.plan import (
     PROTOCOL,
     AddAddress,
@@ -39,8 +39,8 @@ from netmgr.planning.difference import Owned
 EVERYTHING = IPv4Network("0.0.0.0/0")
 HOTSPOT = Hotspot(ssid=b"machine-setup", password="correct horse")
 RADIO = WifiRadio(number=0, hotspot=True, both=False)
-WIRED = Network(label="wire", kind="wired", source="cloud")
-HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home", security=Open())
+WIRED = UsableNetwork(label="wire", kind="wired", source="cloud")
+HOME = UsableNetwork(label="home", kind="wifi", source="cloud", ssid=b"home", security=Open())
 DEFAULT = PlannedRoute(destination=EVERYTHING, gateway=IPv4Address("192.0.2.1"), metric=100)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.facts import Association, InterfaceAddress, NetworkFacts, NetworkLink
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.plan import NetworkPlan
 from netmgr.model.settings import NetworkSettings
 from netmgr.planning.desired import desired
@@ -37,7 +37,7 @@ def facts(*links: NetworkLink, **values: Any) -> NetworkFacts:
 
 
 def plan(
-    *networks: Network, facts: NetworkFacts, decision: NetworkDecision | None = None, **values: Any
+    *networks: UsableNetwork, facts: NetworkFacts, decision: NetworkDecision | None = None, **values: Any
 ) -> NetworkPlan:
     return desired(
         NetworkSettings(networks=networks, **{"hotspot": HOTSPOT, **values}), facts, decision or NetworkDecision()
@@ -56,7 +56,7 @@ def planned_routes(result: NetworkPlan) -> list[str]:
 # ---- which interfaces are managed, and with which network
 
 
-def case(name: str, result: dict[str, str], networks: list[Network], *links: NetworkLink, **values: Any) -> Any:
+def case(name: str, result: dict[str, str], networks: list[UsableNetwork], *links: NetworkLink, **values: Any) -> Any:
     """Return a case: the label of the network by managed interface, empty without a network."""
     return pytest.param(result, networks, links, values, id=name)
 
@@ -206,7 +206,7 @@ def case(name: str, result: dict[str, str], networks: list[Network], *links: Net
     ],
 )
 def test_networks_of_interfaces(
-    result: dict[str, str], networks: list[Network], links: tuple[NetworkLink, ...], values: dict[str, Any]
+    result: dict[str, str], networks: list[UsableNetwork], links: tuple[NetworkLink, ...], values: dict[str, Any]
 ) -> None:
     observed = {key: value for key, value in values.items() if key in ("associations", "radios")}
     others = {key: value for key, value in values.items() if key not in observed}
@@ -295,7 +295,7 @@ def test_hotspot(radio: Any, decision: NetworkDecision, expected: bool) -> None:
         ),
     ],
 )
-def test_addresses_and_routes(network: Network, leases: Any, addresses: list[str], routes: list[str]) -> None:
+def test_addresses_and_routes(network: UsableNetwork, leases: Any, addresses: list[str], routes: list[str]) -> None:
     result = plan(network, facts=facts(ETH0, leases=leases))
     (interface,) = result.interfaces
     assert sorted(map(str, interface.addresses)) == addresses
@@ -345,7 +345,7 @@ def test_nothing_is_configured_without_a_connection(name: str, observed: Network
         ([WIRED], [route("eth1", 100)], {"eth0": 100, "eth1": 101}),  # of netmgr itself
     ],
 )
-def test_metrics(networks: list[Network], routes: Any, metrics: dict[str, int]) -> None:
+def test_metrics(networks: list[UsableNetwork], routes: Any, metrics: dict[str, int]) -> None:
     state = facts(ETH1, ETH0, WLAN0, link("docker0"), routes=tuple(routes))
     result = plan(*networks, facts=state, decision=JOIN)
     planned = {each.name: each.ra_metric for each in result.interfaces if each.ra_metric is not None}

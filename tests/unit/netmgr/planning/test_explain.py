@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from netmgr.model.decision import NetworkDecision
 from netmgr.model.events import JoinFailure
 from netmgr.model.facts import AccessPoint, Association, InterfaceAddress, NetworkFacts, NetworkLink
-from netmgr.model.network import Enterprise, Network, Open, Personal
+from netmgr.model.network import Enterprise, Open, Personal, UsableNetwork
 from netmgr.model.settings import NetworkSettings
 from netmgr.planning.explain import explain
 from netmgr.planning.explanation import NetworkExplanation, Statement
@@ -30,7 +30,7 @@ CONNECTED: dict[str, Any] = {
 
 
 def explained(
-    *networks: Network, links: tuple[NetworkLink, ...], decision: NetworkDecision = JOIN, **values: Any
+    *networks: UsableNetwork, links: tuple[NetworkLink, ...], decision: NetworkDecision = JOIN, **values: Any
 ) -> NetworkExplanation:
     failures = values.pop("failures", {})
     settings = {key: values.pop(key) for key in ("enabled", "needs_internet") if key in values}
@@ -169,7 +169,7 @@ OTHER = replace(HOME, label="other", ssid=b"other", security=Personal(passphrase
         (replace(OTHER, priority=9), {"access_points": heard("wpa2")}, "It has not been tried yet."),
     ],
 )
-def test_wifi_networks_that_are_not_used(network: Network, values: dict[str, Any], text: str) -> None:
+def test_wifi_networks_that_are_not_used(network: UsableNetwork, values: dict[str, Any], text: str) -> None:
     result = explained(HOME, network, links=(WLAN0,), **{**CONNECTED, **values})
     (interface,) = result.interfaces
     assert {each.network: each.why.text for each in interface.not_used}["other"] == text

@@ -18,7 +18,7 @@ from netmgr.model.facts import (
     NetworkLink,
     WifiRadio,
 )
-from netmgr.model.network import Network, Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.model.settings import Hotspot, NetworkSettings
 from netmgr.provisioning.states import Event, Mode, ProvisioningOutcome, ProvisioningState, ProvisioningWorld
 from netmgr.provisioning.step import step
@@ -27,17 +27,17 @@ HOTSPOT = Hotspot(ssid=b"machine-setup-pi", password="ghijklmn")
 DEFAULT = IPv4Network("0.0.0.0/0")
 
 
-def wifi(label: str = "home", **fields: Any) -> Network:
+def wifi(label: str = "home", **fields: Any) -> UsableNetwork:
     """Return a wifi network whose SSID is its label."""
     defaults = {"kind": "wifi", "source": "cloud", "ssid": label.encode(), "security": Personal(passphrase="12345678")}
-    return Network(label=label, **{**defaults, **fields})
+    return UsableNetwork(label=label, **{**defaults, **fields})
 
 
 class Device:
     """State, world and last outcome. `heard` has the signal of the networks in the air."""
 
     def __init__(
-        self, *networks: Network, configured: bool = True, radios: int = 1, both: bool = False, **settings: Any
+        self, *networks: UsableNetwork, configured: bool = True, radios: int = 1, both: bool = False, **settings: Any
     ):
         self.settings = NetworkSettings(networks=networks, hotspot=HOTSPOT, **settings)
         self.configured = configured

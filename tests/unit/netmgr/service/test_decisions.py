@@ -5,7 +5,7 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from netmgr.model.decision import NetworkDecision
-from netmgr.model.network import Network, Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.model.plan import Join, StopDhcp
 from netmgr.provisioning.states import Forced, ProvisioningOutcome, ProvisioningState
 from netmgr.service.decisions import DecisionLog
@@ -16,7 +16,7 @@ def test_a_decision_is_logged_once_with_its_cause_and_reason() -> None:
     outcome = ProvisioningOutcome(
         state=ProvisioningState(), decision=NetworkDecision(), reasons=("the device is offline",)
     )
-    secret = Network(
+    secret = UsableNetwork(
         label="lab", kind="wifi", source="cloud", ssid=b"lab", security=Personal(passphrase="hidden-words")
     )
     effects = [StopDhcp(interface="wlan0"), Join(interface="wlan0", network=secret)]

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from netmgr.model.facts import OWN, Association, NetworkLink, WifiRadio
-from netmgr.model.network import Network
+from netmgr.model.network import UsableNetwork
 from netmgr.model.plan import Join, StopHotspot
 from netmgr.model.settings import Hotspot
 from netmgr.netlink.rfkill import Switches
@@ -18,7 +18,7 @@ from netmgr.service.radios import Wifi
 from netmgr.service.tasks import Tasks
 from schema.errors import MachineError
 
-HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home")
+HOME = UsableNetwork(label="home", kind="wifi", source="cloud", ssid=b"home")
 SETUP = Hotspot(ssid=b"setup", password="password")
 JOINED = Association(ssid=b"home", bssid="", frequency=2412)
 
@@ -59,7 +59,7 @@ class Supplicant:
         await trio.lowlevel.checkpoint()
         self._events.append(("ended", self._number))
 
-    async def join(self, interface: str, network: Network) -> None:
+    async def join(self, interface: str, network: UsableNetwork) -> None:
         await trio.lowlevel.checkpoint()
         self.interface_names = (interface,)
 

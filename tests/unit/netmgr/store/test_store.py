@@ -13,7 +13,7 @@ import pytest
 import structlog.testing
 from msgspec.structs import replace
 
-from netmgr.model.network import Enterprise, Network, Personal, StaticAddress
+from netmgr.model.network import Enterprise, Personal, StaticAddress, UsableNetwork
 from netmgr.provisioning.states import JoinAttempt, Kept
 from netmgr.store.store import COPY, DAMAGED, NetworkStore, load, save
 from netmgr.store.stored import (
@@ -30,10 +30,10 @@ from netmgr.store.stored import (
 )
 from tests.unit.netmgr.planning.support import lease
 
-HOME = Network(
+HOME = UsableNetwork(
     label="home", kind="wifi", source="portal", ssid=b"\xff\x00home", security=Personal(passphrase="secret!!")
 )
-OFFICE = Network(
+OFFICE = UsableNetwork(
     label="office", kind="wifi", source="console", ssid=b"office",
     static=StaticAddress(address=IPv4Interface("10.0.0.5/24")),
     security=Enterprise(method="peap", identity="robot", password="secret!!"),

@@ -6,13 +6,13 @@ import pytest
 import trio
 
 from netmgr.model.events import Joined, JoinFailed, JoinFailure, Left
-from netmgr.model.network import Network, Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.attempt import Report
 from netmgr.wifi.interface import JOIN_LIMIT, MAX_ACCESS_POINTS, WifiInterface
 from schema.errors import ErrorKind, MachineError
 
-HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home", security=Personal(passphrase="password"))
+HOME = UsableNetwork(label="home", kind="wifi", source="cloud", ssid=b"home", security=Personal(passphrase="password"))
 SETUP = Hotspot(ssid=b"setup", password="password")
 CONNECTED = "CTRL-EVENT-CONNECTED - Connection to 02:00:00:00:01:00 completed [id=0 id_str=]"
 WRONG_KEY = 'CTRL-EVENT-SSID-TEMP-DISABLED id=0 ssid="home" auth_failures=1 duration=10 reason=WRONG_KEY'

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netmgr.model.network import Enterprise, Network, Open, Personal, Security
+from netmgr.model.network import Enterprise, Open, Personal, Security, UsableNetwork
 from netmgr.model.settings import Hotspot
 from netmgr.wifi.network import CERTAIN, MAX_BLOB, SYSTEM_AUTHORITIES, Requested, client, hotspot, quietest
 from schema.errors import ErrorKind, MachineError
@@ -18,8 +18,8 @@ def pem(data: bytes, kind: str = "CERTIFICATE") -> str:
     return f"-----BEGIN {kind}-----\n{base64.encodebytes(data).decode()}-----END {kind}-----\n"
 
 
-def network(security: Security, ssid: bytes = b"home", hidden: bool = False) -> Network:
-    return Network(label="home", kind="wifi", source="cloud", ssid=ssid, security=security, hidden=hidden)
+def network(security: Security, ssid: bytes = b"home", hidden: bool = False) -> UsableNetwork:
+    return UsableNetwork(label="home", kind="wifi", source="cloud", ssid=ssid, security=security, hidden=hidden)
 
 
 PEAP = Enterprise(

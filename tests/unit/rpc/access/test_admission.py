@@ -11,7 +11,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
-from rpc.access.admission import Admission, Ticket
+from rpc.access.admission import Admission, ConnectionPlace
 from rpc.access.credential_types import AUTHENTICATE
 from rpc.access.forwarded import Proxies, parse_network
 from rpc.call import ServerCore
@@ -113,10 +113,10 @@ class Places:
     """Wrap an admission and keep the tickets it issued."""
 
     def __init__(self, places: int, share: int = 200, proxies: Proxies | None = None, *, keyed: bool = True) -> None:
-        self.evicted: list[Ticket] = []
+        self.evicted: list[ConnectionPlace] = []
         self.admission = Admission(places, share, lambda: keyed, proxies or Proxies(), Statistics())
 
-    async def enter(self, address: str) -> Ticket | None:
+    async def enter(self, address: str) -> ConnectionPlace | None:
         ticket = await self.admission.enter(Peer((address, 1)))
         if ticket is not None:
             ticket.abort = lambda: (self.evicted.append(ticket), self.admission.leave(ticket))  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from grpclib.exceptions import GRPCError
 from rpc.access.origins import Origins
 from rpc.api import cloud_v1, messages
 from rpc.api.cloud_v1 import PACKAGE
-from rpc.api.gateway import MAX_BODY, PREFIXES, SMALL, Gateway, Route, routes_of
+from rpc.api.gateway import MAX_BODY, PREFIXES, SMALL, Gateway, GatewayRoute, routes_of
 from rpc.api.table import SERVICES
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
@@ -96,7 +96,7 @@ async def ask(
     return exchange
 
 
-def filled(route: Route) -> tuple[str, dict[str, str]]:
+def filled(route: GatewayRoute) -> tuple[str, dict[str, str]]:
     """Return a path for the route and its variables; the first value contains characters that need escaping."""
     names = [segment[1:-1] for segment in route.segments if segment.startswith("{")]
     values = {name: f"r:{name}/ü" if index == 0 else str(index) for index, name in enumerate(names)}

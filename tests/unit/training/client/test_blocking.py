@@ -16,7 +16,7 @@ from training.client.client import TrainingClient
 from training.client.http import AsyncHttp, BlockingHttp
 from training.client.job import Job
 from training.jobs import submission
-from training.jobs.submission import ModelType, Picture, check_examples, count_examples, shortfalls_of
+from training.jobs.submission import ModelType, TrainingPicture, check_examples, count_examples, shortfalls_of
 
 INTERNAL = {"events_page", "page"}  # building blocks of iterators
 
@@ -74,7 +74,7 @@ def test_the_cloud_does_not_load_the_client() -> None:
 
 
 def test_the_shortfalls_of_a_refusal() -> None:
-    pictures = [Picture(str(number), frozenset({"ok"})) for number in range(3)]
+    pictures = [TrainingPicture(str(number), frozenset({"ok"})) for number in range(3)]
     classes, labels = ModelType.SINGLE_LABEL_CLASSIFICATION, ["ok", "bad"]
     with pytest.raises(submission.MachineError) as caught:
         check_examples(classes, labels, count_examples(classes, labels, pictures))

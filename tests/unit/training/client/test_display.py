@@ -8,13 +8,13 @@ import pytest
 
 from training.client.display import Display, duration, line_of
 from training.client.records import Numbered
-from training.jobs.events import Event, Log, Metric, Progress, Status
+from training.jobs.events import JobEvent, Log, Metric, Progress, Status
 from training.jobs.lifecycle import JobState
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def fed(display: Display, *events: tuple[int, Event]) -> list[str]:
+def fed(display: Display, *events: tuple[int, JobEvent]) -> list[str]:
     return [display.feed(Numbered(n, BEGIN + timedelta(seconds=at), event)) for n, (at, event) in enumerate(events)]
 
 
@@ -30,7 +30,7 @@ def fed(display: Display, *events: tuple[int, Event]) -> list[str]:
         (Status(JobState.PENDING), "the job is pending"),
     ],
 )
-def test_lines(event: Event, line: str) -> None:
+def test_lines(event: JobEvent, line: str) -> None:
     assert line_of(event) == line
     assert fed(Display(), (0, event)) == [f"{line}\n"]
 

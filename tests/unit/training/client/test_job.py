@@ -19,7 +19,7 @@ from support.foreign.tar import Bounds
 from training import JobState, ModelType, TrainingCanceled, TrainingFailed
 from training.client.client import TrainingClient
 from training.client.records import EventsPage, Numbered, TrainingJob, event_of
-from training.jobs.events import Event, Log, Progress, Status
+from training.jobs.events import JobEvent, Log, Progress, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = TrainingJob(
@@ -42,7 +42,7 @@ LOST = MachineError("the connection was lost", kind=ErrorKind.UNAVAILABLE)
 class Cloud(TrainingClient):
     """A cloud with one job; `failing` says for each call whether its answer is lost."""
 
-    def __init__(self, events: list[Event], state: JobState = JobState.COMPLETED, reason: str = "") -> None:
+    def __init__(self, events: list[JobEvent], state: JobState = JobState.COMPLETED, reason: str = "") -> None:
         self.stored = [Numbered(3 * n + 1, NOW + timedelta(seconds=n), event) for n, event in enumerate(events)]
         self.state, self.reason = state, reason
         self.failing: Callable[[int], bool] = lambda call: False
@@ -85,7 +85,7 @@ def followed(cloud: Cloud, after: int = 0, **more: float) -> list[int]:
     return run_blocking(work())
 
 
-EVENTS: list[Event] = [Log(str(number)) for number in range(7)]
+EVENTS: list[JobEvent] = [Log(str(number)) for number in range(7)]
 NUMBERS = [3 * number + 1 for number in range(7)]
 
 

@@ -9,9 +9,9 @@ import pytest
 from schema.errors import ErrorKind, MachineError
 from training.jobs.submission import (
     MAX_DETECTION,
-    Box,
+    BoxLabel,
     ModelType,
-    Picture,
+    TrainingPicture,
     check_examples,
     checked_labels,
     count_examples,
@@ -21,23 +21,23 @@ SINGLE, MULTI = ModelType.SINGLE_LABEL_CLASSIFICATION, ModelType.MULTI_LABEL_CLA
 DETECTION = ModelType.OBJECT_DETECTION
 
 
-def labelled(count: int, *labels: str) -> list[Picture]:
-    return [Picture(f"{'+'.join(labels)}{number}", frozenset(labels)) for number in range(count)]
+def labelled(count: int, *labels: str) -> list[TrainingPicture]:
+    return [TrainingPicture(f"{'+'.join(labels)}{number}", frozenset(labels)) for number in range(count)]
 
 
-def boxed(count: int, box: Box) -> list[Picture]:
-    return [Picture(f"b{number}", boxes=(box,)) for number in range(count)]
+def boxed(count: int, box: BoxLabel) -> list[TrainingPicture]:
+    return [TrainingPicture(f"b{number}", boxes=(box,)) for number in range(count)]
 
 
-def suggested(count: int) -> list[Picture]:
-    return [Picture(f"s{number}", suggested=True) for number in range(count)]
+def suggested(count: int) -> list[TrainingPicture]:
+    return [TrainingPicture(f"s{number}", suggested=True) for number in range(count)]
 
 
-def judged(model_type: ModelType, labels: Sequence[str], pictures: list[Picture]) -> int:
+def judged(model_type: ModelType, labels: Sequence[str], pictures: list[TrainingPicture]) -> int:
     return check_examples(model_type, labels, count_examples(model_type, labels, pictures))
 
 
-GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
+GOOD = BoxLabel("a", 0.1, 0.1, 0.9, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
     ],
 )
 def test_a_sufficient_dataset(
-    model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], used: int
+    model_type: ModelType, labels: tuple[str, ...], pictures: list[TrainingPicture], used: int
 ) -> None:
     assert judged(model_type, labels, pictures) == used
 
@@ -80,13 +80,18 @@ def test_a_sufficient_dataset(
         (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 more needed"]),
         (DETECTION, ("a",), boxed(1, GOOD), ["it has 1 picture, 14 more needed", "'a' has 1 picture, 9 more needed"]),
         (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 more needed"]),
-        (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, Box("a", 0.5, 0, 0.5, 1)), ["1 picture has boxes outside"]),
-        (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, float("nan"), 1)), ["2 pictures have boxes"]),
-        (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, 1.01, 1)), ["2 pictures have boxes"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, BoxLabel("a", 0.5, 0, 0.5, 1)), ["1 picture has boxes outside"]),
+        (
+            DETECTION,
+            ("a",),
+            boxed(15, GOOD) + boxed(2, BoxLabel("a", 0, 0, float("nan"), 1)),
+            ["2 pictures have boxes"],
+        ),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, BoxLabel("a", 0, 0, 1.01, 1)), ["2 pictures have boxes"]),
     ],
 )
 def test_a_refusal_says_what_is_missing(
-    model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], missing: list[str]
+    model_type: ModelType, labels: tuple[str, ...], pictures: list[TrainingPicture], missing: list[str]
 ) -> None:
     with pytest.raises(MachineError) as caught:
         judged(model_type, labels, pictures)
@@ -128,8 +133,8 @@ def test_a_detector_needs_one_label() -> None:
 
 
 def test_more_pictures_with_boxes_than_fit_into_memory_are_refused() -> None:
-    box = Box("a", 0.1, 0.1, 0.5, 0.5)
-    pictures = [Picture(str(number), boxes=(box,)) for number in range(MAX_DETECTION + 2)]
+    box = BoxLabel("a", 0.1, 0.1, 0.5, 0.5)
+    pictures = [TrainingPicture(str(number), boxes=(box,)) for number in range(MAX_DETECTION + 2)]
     with pytest.raises(MachineError, match="8002 pictures have boxes of these labels, 2 too many"):
         judged(DETECTION, ("a",), pictures)
     assert judged(DETECTION, ("a",), pictures[2:]) == MAX_DETECTION

@@ -21,7 +21,7 @@ from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.training.test_training_calls import refused
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
-from training.jobs.events import Event, Log, Metric, Progress
+from training.jobs.events import JobEvent, Log, Metric, Progress
 
 LIMIT = 20.0  # seconds; nothing here waits for a time
 
@@ -39,7 +39,7 @@ async def ask(us: Tenant, subject: str, after: int = 0, **more: int) -> dict[str
     return reply
 
 
-async def happen(us: Tenant, subject: str, *events: Event) -> None:
+async def happen(us: Tenant, subject: str, *events: JobEvent) -> None:
     cloud = us.cloud.cloud
     await cloud.store.write(lambda sql: jobs.append(sql, subject, events, cloud.clock()))
 

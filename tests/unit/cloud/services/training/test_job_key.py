@@ -15,7 +15,7 @@ from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
-from training.jobs.lifecycle import Happening
+from training.jobs.lifecycle import JobHappening
 
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
 ROBOT: Final = "viam.app.v1.RobotService"
@@ -171,14 +171,14 @@ async def test_it_ends_with_the_start_of_the_job(world: World, how: str) -> None
 
     def end(sql: Any) -> None:
         if how == "end":
-            queue.end(sql, world.job, "w", Happening.FAIL, cloud.clock(), reason="x")
+            queue.end(sql, world.job, "w", JobHappening.FAIL, cloud.clock(), reason="x")
         elif how == "lost":
             queue.recover(sql, cloud.clock(), ["w"])
         elif how == "given back":
             queue.give_back(sql, world.job, "w", cloud.clock())
         else:
             cancel(sql, world.job, cloud.clock())
-            queue.end(sql, world.job, "w", Happening.STOP, cloud.clock())
+            queue.end(sql, world.job, "w", JobHappening.STOP, cloud.clock())
 
     if how == "deleted by an owner":
         await world.us.call(APP, "delete_key", id=world.key)

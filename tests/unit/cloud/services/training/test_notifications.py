@@ -19,7 +19,7 @@ from schema.errors import ErrorKind
 from tests.unit.cloud.services.training.test_training_calls import refused
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
 from tests.unit.cloud.triggering_help import Receiver, log, rows, sent
-from training.jobs.lifecycle import Happening
+from training.jobs.lifecycle import JobHappening
 from triggers.retry import AttemptOutcome
 
 URL = "https://receiver.test/secret-path"
@@ -47,7 +47,7 @@ async def write(us: Tenant, work: Any) -> Any:
     return await us.cloud.cloud.store.write(work)
 
 
-async def end(us: Tenant, subject: str, happening: Happening, **more: str) -> None:
+async def end(us: Tenant, subject: str, happening: JobHappening, **more: str) -> None:
     """Run a job until its end."""
     now = us.cloud.cloud.clock()
 
@@ -71,7 +71,7 @@ async def test_a_webhook_and_an_email_about_a_completed_job(us: Tenant) -> None:
     await notify(us, "webhook", URL, secret=SECRET)
     await notify(us, "email", "ann@example.com")
     subject = await us.submit()
-    await end(us, subject, Happening.COMPLETE, model=f"{us.organization}/parts")
+    await end(us, subject, JobHappening.COMPLETE, model=f"{us.organization}/parts")
     hook, mail = await messages(us)
     assert (hook.method, hook.target) == ("POST", URL)
     assert dict(hook.headers)["Trigger-Type"] == "training_job_ended"
@@ -95,7 +95,7 @@ async def test_a_webhook_and_an_email_about_a_completed_job(us: Tenant) -> None:
 async def test_every_kind_of_end_is_reported_once(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     failed = await us.submit()
-    await end(us, failed, Happening.FAIL, reason="out of memory")
+    await end(us, failed, JobHappening.FAIL, reason="out of memory")
     waiting = await us.submit(model_version="2")
     await us.call(TRAINING, "cancel_training_job", id=waiting)
     lost = await us.submit(model_version="3")
@@ -118,7 +118,7 @@ async def test_another_organization_is_not_notified(us: Tenant) -> None:
     other = await tenant(us.cloud, "other")
     await notify(other, "webhook", URL)
     subject = await us.submit()
-    await end(us, subject, Happening.FAIL, reason="x")
+    await end(us, subject, JobHappening.FAIL, reason="x")
     assert await messages(us) == []
     assert await log(us.cloud, other.organization) == []
     assert await rows(us.cloud, "SELECT * FROM trigger_events") == []
@@ -169,7 +169,7 @@ async def test_the_number_is_limited(us: Tenant) -> None:
 async def test_a_removed_target_gets_nothing_that_waits(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     subject = await us.submit()
-    await end(us, subject, Happening.FAIL, reason="x")
+    await end(us, subject, JobHappening.FAIL, reason="x")
     assert len(await messages(us)) == 1
     await us.call(OWN, "remove_notification", organization_id=us.organization, type="webhook", value=URL)
     receiver = Receiver()
@@ -186,7 +186,7 @@ async def test_the_list_shows_whether_the_last_message_arrived(us: Tenant) -> No
     (entry,) = await listed(us)
     assert (entry["state"], entry["error"], entry["signed"], entry.get("tried")) == ("", "", True, None)
     subject = await us.submit()
-    await end(us, subject, Happening.FAIL, reason="x")
+    await end(us, subject, JobHappening.FAIL, reason="x")
     await messages(us)
     await sent(us.cloud, Receiver(AttemptOutcome(error="nobody there", final=True)))
     (entry,) = await listed(us)
@@ -205,7 +205,7 @@ async def test_the_audit_log_has_neither_secret_nor_path(us: Tenant) -> None:
 async def test_housekeeping_keeps_what_waits(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     subject = await us.submit()
-    await end(us, subject, Happening.FAIL, reason="x")
+    await end(us, subject, JobHappening.FAIL, reason="x")
     await write(us, lambda sql: events.forget(sql, us.cloud.cloud.clock()))
     assert len(await messages(us)) == 1
 
@@ -213,7 +213,7 @@ async def test_housekeeping_keeps_what_waits(us: Tenant) -> None:
 async def test_a_deleted_job_is_reported_nevertheless(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     subject = await us.submit()
-    await end(us, subject, Happening.FAIL, reason="x")
+    await end(us, subject, JobHappening.FAIL, reason="x")
     await write(us, lambda sql: jobs.delete(sql, subject))
     assert len(await messages(us)) == 1
 
@@ -222,16 +222,16 @@ async def test_a_message_that_cannot_be_made_blocks_no_other(us: Tenant, monkeyp
     await notify(us, "webhook", URL)
     with monkeypatch.context() as patch:
         patch.setattr(training_messages, "about_training", lambda *_: 1 / 0)
-        await end(us, await us.submit(), Happening.FAIL, reason="x")
+        await end(us, await us.submit(), JobHappening.FAIL, reason="x")
         assert await messages(us) == []
-    await end(us, await us.submit(), Happening.FAIL, reason="y")
+    await end(us, await us.submit(), JobHappening.FAIL, reason="y")
     assert [json.loads(delivery.body)["error"] for delivery in await messages(us)] == ["y"]
 
 
 async def test_a_secret_in_the_reason_of_a_failure_is_masked(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     await notify(us, "email", "ann@example.com")
-    await end(us, await us.submit(), Happening.FAIL, reason="cannot sign in with api_key=s3cret")
+    await end(us, await us.submit(), JobHappening.FAIL, reason="cannot sign in with api_key=s3cret")
     hook, mail = await messages(us)
     assert json.loads(hook.body)["error"].startswith("cannot sign in with api_key=")
     assert not any(b"s3cret" in each.body for each in (hook, mail))

@@ -21,7 +21,7 @@ from tests.unit.cloud.captured import DATA, SETS, SYNC, at
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, picture, tenant
 from training.jobs.events import Log, Metric, Progress
-from training.jobs.lifecycle import Happening
+from training.jobs.lifecycle import JobHappening
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_a_version_is_used_once(us: Tenant, clock: Clock) -> None:
     store = us.cloud.cloud.store
     taken = await store.write(lambda sql: queue.take(sql, "w", clock()))
     assert taken is not None
-    await store.write(partial(queue.end, subject=first, worker="w", happening=Happening.COMPLETE, now=clock()))
+    await store.write(partial(queue.end, subject=first, worker="w", happening=JobHappening.COMPLETE, now=clock()))
     assert first in await refused(ErrorKind.EXISTS, us.submit())
     second = await us.submit(model_version="2")
     await us.call(TRAINING, "cancel_training_job", id=second)
@@ -269,7 +269,7 @@ async def test_cancelling_and_deletion(us: Tenant, clock: Clock) -> None:
     assert (await us.job(running))["status"] == "CANCELING"
     delete = "delete_completed_training_job"
     assert "cancel it first" in await refused(ErrorKind.PRECONDITION, us.call(TRAINING, delete, id=running))
-    await store.write(partial(queue.end, subject=running, worker="w", happening=Happening.STOP, now=clock()))
+    await store.write(partial(queue.end, subject=running, worker="w", happening=JobHappening.STOP, now=clock()))
     assert (await us.job(running))["status"] == "CANCELED"
     await us.call(TRAINING, delete, id=running)
     assert "no training job" in await refused(ErrorKind.NOT_FOUND, us.job(running))

@@ -28,7 +28,7 @@ from tests.unit.cloud.services.training.world import able, tenant
 from tests.unit.cloud.web.test_web_fleet import key_at
 from tests.unit.runtime.parts.web.client import HTML, Browser
 from training.engine.port import Order, RunOutcome, Sink
-from training.jobs.events import Event, Log, Metric, Progress, Status
+from training.jobs.events import JobEvent, Log, Metric, Progress, Status
 from training.jobs.lifecycle import JobState
 from training.jobs.report import Report
 
@@ -214,7 +214,7 @@ async def test_a_job_is_canceled_and_deleted(world: World, page: Browser) -> Non
     assert (await page.send("GET", f"/training/{subject}", HTML)).status == 404
 
 
-def seen_job(state: JobState, *events: Event, begun: int = 0) -> SeenJob:
+def seen_job(state: JobState, *events: JobEvent, begun: int = 0) -> SeenJob:
     task = NewJob("o", "d", "m", "1")
     job = JobRecord(1, "j", task, Author(KEY, "k"), state, "", START, START, START, None, "", 1, "")
     happened = [Happened(number, START + timedelta(seconds=10), event) for number, event in enumerate(events, 1)]

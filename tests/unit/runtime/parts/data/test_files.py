@@ -22,7 +22,7 @@ from runtime.parts.data.files.messages import CaptureSource, parameters_of
 from runtime.parts.data.files.names import folder_of, safe_part, stem_of
 from runtime.parts.data.files.read import capture_files, is_being_written, read_capture_file
 from runtime.parts.data.files.recover import Recovered, recover
-from runtime.parts.data.files.retention import Limits, Usage, chosen, make_room
+from runtime.parts.data.files.retention import DiskUsage, Limits, chosen, make_room
 from runtime.parts.data.files.writer import UNCOMMITTED_FILES, FileLayout, Files
 
 SOURCE = CaptureSource("rdk:component:sensor", "s", "Readings", {"unit": "K", "depth": 2}, ("a", "b"))
@@ -422,7 +422,7 @@ def test_all_may_go() -> None:
     some = [(Path("a"), 1), (Path("b"), 1)]
     assert chosen(some, 1) == some
     assert chosen([], 5) == []
-    assert Usage(0, 0).ratio == 0.0
+    assert DiskUsage(0, 0).ratio == 0.0
 
 
 def test_the_disk_is_measured_as_df_does(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from runtime.parts.data.files.read import capture_files
 from runtime.parts.data.files.recover import recover
 from runtime.parts.data.files.store import Store
 from runtime.parts.data.files.writer import RETRY_INTERVAL, WRITE_INTERVAL, FileLayout, Writer
-from runtime.parts.data.gate import OPEN, Gate, answered
+from runtime.parts.data.gate import OPEN, UploadGate, answered
 from runtime.parts.data.manager import NO_CLOUD
 from tests.unit.runtime.parts.data import machines
 from tests.unit.runtime.parts.data.machines import Counting, contents, document, machine, numbers, sensor, status
@@ -137,7 +137,7 @@ async def test_disabled_sync_asks_no_sensor(autojump_clock: MockClock, tmp_path:
 async def test_without_a_sensor_nothing_is_in_the_way(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with machine(tmp_path) as memory:
         assert (await status(memory))["sync_gate"] == {"open": True, "reason": ""}
-    assert Gate(True, "") == OPEN
+    assert UploadGate(True, "") == OPEN
 
 
 @pytest.mark.usefixtures("saying")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.metrics.ftdc import Damaged, Encoder, read_ftdc, samples
+from telemetry.metrics.ftdc import Damaged, FtdcEncoder, read_ftdc, samples
 
 FLOATS = st.floats(width=32, allow_nan=False)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -18,7 +18,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 def test_bytes_follow_the_format() -> None:
     """The bytes follow the format description: schema, bit 0 zero, a bit for each value, time, changed values."""
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     first = encoder.encode(5, {"a": 1.5, "b": 0.0})
     assert first == b'\x01["a","b"]\n' + bytes((0b010,)) + struct.pack(">q", 5) + struct.pack(">f", 1.5)
     assert encoder.encode(6, {"a": 1.5, "b": -2.0}) == bytes((0b100,)) + struct.pack(">q", 6) + struct.pack(">f", -2.0)
@@ -27,13 +27,13 @@ def test_bytes_follow_the_format() -> None:
 
 def test_eight_values_need_a_second_byte_of_bits() -> None:
     values = {str(number): float(number == 7) for number in range(8)}
-    data = Encoder().encode(1, values)
+    data = FtdcEncoder().encode(1, values)
     bits = data.partition(b"\n")[2][:2]
     assert bits == bytes((0, 1))
 
 
 def test_other_names_begin_a_new_schema_and_count_from_zero() -> None:
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     data = (
         encoder.encode(1, {"a": 1.0})
         + encoder.encode(2, {"a": 1.0, "b": 2.0})
@@ -48,7 +48,7 @@ def test_other_names_begin_a_new_schema_and_count_from_zero() -> None:
 
 
 def test_numbers_beyond_float32_are_infinite() -> None:
-    data = Encoder().encode(1, {"a": 1e300, "b": -1e300, "c": math.inf, "d": math.nan})
+    data = FtdcEncoder().encode(1, {"a": 1e300, "b": -1e300, "c": math.inf, "d": math.nan})
     ((_, _, values),) = samples(data)
     assert values[:3] == (math.inf, -math.inf, math.inf)
     assert math.isnan(values[3])
@@ -56,7 +56,7 @@ def test_numbers_beyond_float32_are_infinite() -> None:
 
 @given(st.lists(st.dictionaries(NAMES, FLOATS, min_size=1, max_size=20), min_size=1, max_size=20))
 def test_written_samples_are_read_back(taken: list[dict[str, float]]) -> None:
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     data = b"".join(encoder.encode(number + 1, values) for number, values in enumerate(taken))
     back = [(when, dict(zip(names, values, strict=True))) for when, names, values in samples(data)]
     assert back == [(number + 1, values) for number, values in enumerate(taken)]
@@ -64,7 +64,7 @@ def test_written_samples_are_read_back(taken: list[dict[str, float]]) -> None:
 
 @given(st.lists(st.fixed_dictionaries({"a": FLOATS, "b": FLOATS}), min_size=2, max_size=9), st.data())
 def test_a_file_cut_anywhere_gives_all_complete_samples(taken: list[dict[str, float]], data: st.DataObject) -> None:
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     parts = [encoder.encode(number + 1, values) for number, values in enumerate(taken)]
     whole = b"".join(parts)
     size = data.draw(st.integers(0, len(whole) - 1))
@@ -79,7 +79,7 @@ def test_a_file_cut_anywhere_gives_all_complete_samples(taken: list[dict[str, fl
 
 @pytest.mark.parametrize("zeros", [1, 8, 9, 100])
 def test_zeros_at_the_end_are_not_samples(zeros: int) -> None:
-    data = Encoder().encode(1, {"a": 1.0}) + bytes(zeros)
+    data = FtdcEncoder().encode(1, {"a": 1.0}) + bytes(zeros)
     recording = read_ftdc(data)
     assert recording.samples == 1
     assert recording.problem
@@ -111,7 +111,7 @@ def test_any_bytes_can_be_read(data: bytes) -> None:
 
 
 def test_a_recording_has_a_series_for_each_name() -> None:
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     data = encoder.encode(10, {"a": 1.0}) + encoder.encode(20, {"a": 2.0, "b": 3.0})
     recording = read_ftdc(data)
     assert (recording.samples, recording.first, recording.last, recording.problem) == (2, 10, 20, "")
@@ -122,6 +122,6 @@ def test_a_recording_has_a_series_for_each_name() -> None:
 
 def test_names_can_contain_any_characters() -> None:
     name = 'rdk:component:motor/"left"\n é'
-    data = Encoder().encode(1, {name: 1.0})
+    data = FtdcEncoder().encode(1, {name: 1.0})
     assert json.loads(data[1 : data.index(b"\n")]) == [name]
     assert list(read_ftdc(data).series) == [name]

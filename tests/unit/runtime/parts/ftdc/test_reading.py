@@ -16,14 +16,14 @@ from command.cli import main
 from command.recordings.ftdc_read import GAP, chosen, find, joined, load, matching, shown
 from command.recordings.ftdc_show import clock
 from schema.errors import MachineError
-from telemetry.metrics.ftdc import Encoder, Series, read_ftdc
+from telemetry.metrics.ftdc import FtdcEncoder, Series, read_ftdc
 
 SECOND = 1_000_000_000
 BEGIN = 1_767_355_200 * SECOND  # 2026-01-02T12:00:00Z
 
 
 def write(path: Path, taken: list[dict[str, float]], *, begin: int = BEGIN) -> Path:
-    encoder = Encoder()
+    encoder = FtdcEncoder()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(encoder.encode(begin + n * SECOND, values) for n, values in enumerate(taken)))
     return path

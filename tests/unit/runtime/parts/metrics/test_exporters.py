@@ -24,18 +24,18 @@ from runtime.parts.metrics.exporters import (
     LONGEST_PAUSE,
     POST_LIMIT,
     QUEUE,
-    Collector,
+    CollectorExporter,
     Printer,
     SpanFile,
 )
-from runtime.parts.metrics.post import Endpoint
+from runtime.parts.metrics.post import CollectorEndpoint
 from schema.errors import MachineError
 from support.files.file_ring import FileRing
 from support.worker import Worker
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.metrics.spans import Span
 
-ENDPOINT = Endpoint("collector", 4318, tls=False)
+ENDPOINT = CollectorEndpoint("collector", 4318, tls=False)
 
 
 def span(name: str = "x") -> Span:
@@ -50,7 +50,7 @@ class Wire:
         self.attempts = 0
         self.mode = "takes"
 
-    async def post(self, endpoint: Endpoint, path: str, body: bytes) -> None:
+    async def post(self, endpoint: CollectorEndpoint, path: str, body: bytes) -> None:
         self.attempts += 1
         await trio.lowlevel.checkpoint()
         if self.mode == "refuses":
@@ -70,7 +70,7 @@ def wire() -> Wire:
 
 
 async def test_spans_of_a_second_go_in_one_request(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collector.run)
         begun = trio.current_time()
@@ -84,7 +84,7 @@ async def test_spans_of_a_second_go_in_one_request(wire: Wire, autojump_clock: M
 
 
 async def test_many_spans_go_in_batches(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     for number in range(BATCH + 1):
         collector.span(span(str(number)))
     async with trio.open_nursery() as nursery:
@@ -98,7 +98,7 @@ async def test_many_spans_go_in_batches(wire: Wire, autojump_clock: MockClock) -
 async def test_an_outage_is_reported_once_and_retried_with_increasing_delays_without_loss(
     wire: Wire, autojump_clock: MockClock
 ) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     wire.mode = "refuses"
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
@@ -114,7 +114,7 @@ async def test_an_outage_is_reported_once_and_retried_with_increasing_delays_wit
 
 
 async def test_the_oldest_are_dropped_and_counted(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     for number in range(QUEUE + 5):
         collector.span(span(str(number)))
     assert collector.dropped == 5
@@ -127,7 +127,7 @@ async def test_the_oldest_are_dropped_and_counted(wire: Wire, autojump_clock: Mo
 
 
 async def test_a_collector_that_does_not_answer_has_a_limit(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     wire.mode = "hangs"
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
@@ -139,7 +139,7 @@ async def test_a_collector_that_does_not_answer_has_a_limit(wire: Wire, autojump
 
 
 async def test_remaining_spans_are_sent_at_the_end_within_a_limit(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collector.run)
         await trio.sleep(GATHER)
@@ -157,7 +157,7 @@ async def test_remaining_spans_are_sent_at_the_end_within_a_limit(wire: Wire, au
 
 
 async def test_only_the_newest_metrics_are_sent(wire: Wire, autojump_clock: MockClock) -> None:
-    collector = Collector(ENDPOINT, {}, send=wire.post)
+    collector = CollectorExporter(ENDPOINT, {}, send=wire.post)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collector.run)
         for number in range(3):

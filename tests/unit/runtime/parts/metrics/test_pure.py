@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.parts.metrics.exporters import kind_of
-from runtime.parts.metrics.post import Endpoint
+from runtime.parts.metrics.post import CollectorEndpoint
 from telemetry.metrics.otlp import metrics_request, spans_request
 from telemetry.metrics.spans import Span, parse_traceparent
 
@@ -116,14 +116,14 @@ def test_counters_are_recognized_by_their_last_word(name: str, kind: tuple[str, 
     ],
 )
 def test_endpoints(text: str, shown: str, path: str) -> None:
-    endpoint = Endpoint.parse(text)
+    endpoint = CollectorEndpoint.parse(text)
     assert (str(endpoint), endpoint.path) == (shown, path)
 
 
 @pytest.mark.parametrize("text", ["", "ftp://x", "http://", "http://user@host", "http://x?y=1", "http://x:port"])
 def test_invalid_endpoints(text: str) -> None:
     with pytest.raises(ValueError, match=re.compile("collector|ort")):
-        Endpoint.parse(text)
+        CollectorEndpoint.parse(text)
 
 
 @given(st.text(max_size=60))

@@ -12,7 +12,7 @@ from runtime.programs import store
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.runtime.parts.modules.web import DATA, LIMIT, SHA, Answer, Web, whole
-from uplink.downloads import RESERVE, DownloadSource, Expected, Part, download, part_of
+from uplink.downloads import RESERVE, DownloadSource, Expected, IncompleteDownload, download, part_of
 
 
 def status(line: str, body: bytes = b"") -> Answer:
@@ -35,7 +35,7 @@ async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = 
         with trio.fail_after(LIMIT):
             await download(
                 DownloadSource.of(web.url, [("authorization", "Bearer x")], etag=SHA),
-                Part(part_of(root, sha256)), worker,
+                IncompleteDownload(part_of(root, sha256)), worker,
                 Expected(sha256, size), progress=messages.append,
             )  # fmt: skip
     return messages
@@ -133,7 +133,7 @@ async def test_no_listener(tmp_path: Path) -> None:
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-class FullPart(Part):
+class FullPart(IncompleteDownload):
     """A part on a disk with little or no room."""
 
     free = RESERVE - 1
