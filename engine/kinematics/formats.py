@@ -13,8 +13,6 @@ from engine.components.motion.kinematics import JointType, KinematicJoint, Kinem
 from engine.geometry.forward import end_of, pose_of_link
 from engine.geometry.spatial import Transform
 from engine.geometry.sva import Chain, Joint, Link, load
-from engine.kinematics.dh import load_parameters
-from engine.kinematics.urdf import load_urdf
 from schema import ConfigError, ErrorKind, Geometry, MachineError
 
 MAX_JOINTS: Final = 32  # of an arm
@@ -28,6 +26,8 @@ def read_chain(data: bytes, path: str) -> Chain:
     if len(data) > MAX_BYTES:
         raise ConfigError(path, f"a kinematics file of {len(data)} bytes, more than {MAX_BYTES}")
     if data.lstrip()[:1] == b"<":
+        from engine.kinematics.urdf import load_urdf  # the XML parser takes 0.5 MiB
+
         try:
             return _checked(load_urdf(data), path)
         except _ERRORS as error:
@@ -35,6 +35,8 @@ def read_chain(data: bytes, path: str) -> Chain:
     try:
         document = json.loads(data)
         if document.get("dhParams"):
+            from engine.kinematics.dh import load_parameters
+
             return _checked(load_parameters(document), path)
     except _ERRORS as error:
         raise ConfigError(path, f"not a kinematics file in JSON ({_reason(error)})") from error

@@ -15,16 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from models.planner.problem import PlanningProblem, Refusal, Trajectory
+from models.planner.problem import EXTRA, PLANNED, REFUSED, PlanningProblem, Refusal, Trajectory
 from models.planner.solve import plan
 from schema import ErrorKind, MachineError
 
 MEMORY: Final = 3 * 1024**3  # bytes of address space; numpy and OMPL reserve far more than they use
-NICE: Final = 5  # lower priority than what the machine serves
-PLANNED: Final = b"+"
-REFUSED: Final = b"-"
-EXTRA: Final = ("numpy", "pinocchio", "coal", "ompl")
-"""The packages of the extra."""
 
 
 def main(cpu: int) -> None:

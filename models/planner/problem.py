@@ -18,6 +18,12 @@ MAX_SOLIDS: Final = 1000  # of a problem
 MAX_SECONDS: Final = 60.0  # of planning
 MAX_MARGIN: Final = 500.0  # mm
 INSTALL: Final = "pip install 'machine-runtime[motion]'"
+EXTRA: Final = ("numpy", "pinocchio", "coal", "ompl")
+"""The packages of the extra `motion`."""
+PLANNED: Final = b"+"
+"""First byte of a planner process's answer that is a Trajectory."""
+REFUSED: Final = b"-"
+"""First byte of one that is a Refusal."""
 
 
 class Solid(msgspec.Struct, frozen=True):

@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 import trio
 
-from models.planner.child import EXTRA, NICE, PLANNED
-from models.planner.problem import MAX_SECONDS, MAX_SOLIDS, PlanningProblem, Refusal, Trajectory
+from models.planner.problem import EXTRA, MAX_SECONDS, MAX_SOLIDS, PLANNED, PlanningProblem, Refusal, Trajectory
 from schema import ErrorKind, MachineError
 
 AT_ONCE: Final = 2  # processes
 GRACE: Final = 20.0  # seconds beyond those of the problem: start, imports and the final check
+NICE: Final = 5  # lower priority than what the machine serves
 MAX_ANSWER: Final = 16 * 1024 * 1024
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
 _SIZE: Final = 64 * 1024

@@ -1,0 +1,25 @@
+"""The motion service that every machine has loads its planner only when a motion is planned."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[4]
+PROGRAM: Final = """
+import sys
+import models.motion.model, models.planner.process, models.fake.arm.model
+from engine.kinematics import read_chain
+print(*sorted({"models.planner.solve", "engine.kinematics.urdf", "xml.etree.ElementTree"} & set(sys.modules)))
+try:
+    read_chain(b"<robot/>", "file")
+except Exception:
+    print("engine.kinematics.urdf" in sys.modules)
+"""
+
+
+def test_the_motion_service_and_an_arm_load_no_planner_and_no_xml_parser() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["", "True"]
