@@ -30,8 +30,8 @@ def test_without_limits_nothing_is_exceeded(memory: int, processes: int) -> None
     ],
 )  # fmt: skip
 def test_a_limit_is_what_may_be_used(limits: ModuleLimits, used: ProcessUsage, words: str) -> None:
-    problem = exceeded(limits, used)
-    assert problem.partition(" ")[2].partition(" ")[2] == words
+    problem = exceeded(limits, used).removeprefix("it uses ").removeprefix("it has ")
+    assert problem == words
 
 
 def test_a_process_with_its_children_is_measured_and_kept() -> None:
