@@ -59,7 +59,7 @@ def _longest(links: dict[str, Element], joints: dict[str, Element]) -> list[tupl
     most = (-1, -1)
     parents = {_link_of(joint, "parent") for joint in joints.values()}
     for leaf in links:
-        if leaf in parents and len(links) > 1:
+        if leaf in parents:
             continue
         path: list[tuple[str, Element | None]] = []
         name, visited = leaf, set[str]()

@@ -130,3 +130,18 @@ def test_named_groups_classes_and_letters_of_other_languages() -> None:
     assert Pattern(r"[\]x-z]").search("]")
     assert Pattern(r"(?i)TÜR").search("tür")
     assert not Pattern(r"\u00e9").search("e")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        (r"a\b", "a b", True),
+        (r"a\b", "ab", False),
+        (r"a\B", "ab", True),
+        (r"a\B", "a b", False),
+        (r"\ba", " a", True),
+        (r"\Ba", "a", False),
+    ],
+)
+def test_edges_of_words(pattern: str, text: str, matches: bool) -> None:
+    assert Pattern(pattern).search(text) is matches

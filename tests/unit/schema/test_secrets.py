@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema.secrets import MASK, Masker, is_secret, is_secret_path, mask_text, masked, origin_of, secrets_of
+from schema.secrets import (
+    MASK,
+    Masker,
+    is_private_path,
+    is_secret,
+    is_secret_path,
+    mask_text,
+    masked,
+    origin_of,
+    secrets_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -174,3 +184,17 @@ def test_no_secret_survives_under_a_secret_key(tree: Any) -> None:
 def test_mask_text_leaves_no_password(user: str, password: str) -> None:
     text = f"x ftp://u:{SECRET}@h {user}:{password}"
     assert SECRET not in mask_text(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "private"),
+    [
+        (("fragments", "0", "variables", "rpm"), True),
+        (("components", "0", "variables", "rpm"), False),
+        (("fragments", "0", "variables"), False),
+        (("modules", "0", "env", "LANG"), True),
+        ((), False),
+    ],
+)
+def test_variables_of_fragments_and_environments_are_private(path: tuple[str, ...], private: bool) -> None:
+    assert is_private_path(path) is private

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.document.machine import MachineDocument, decode_document, decode_document_value
-from schema.substitution import fill_placeholders, substitute
+from schema.substitution import fill_placeholders, has_placeholder, substitute
 
 
 def document(**parts: Any) -> MachineDocument:
@@ -178,3 +178,10 @@ def test_the_reading_order() -> None:
     filled, _ = fill_placeholders(result, {"T": "vision"})
     assert str(filled.services[0].api) == "rdk:service:vision"
     assert filled.services[0].attributes == {"a": "vision"}
+
+
+def test_placeholders_are_seen_at_any_depth() -> None:
+    value = "${packages.ml_model.m}/labels.txt"
+    assert has_placeholder({"a": [{"b": value}]})
+    assert has_placeholder((value,))
+    assert not has_placeholder({"a": ["packages.ml_model.m", 1, None]})

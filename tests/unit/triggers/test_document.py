@@ -190,6 +190,7 @@ def test_decode_gives_triggers_and_problems() -> None:
         ("sensor:a:b:c:Readings", ("sensor", "a:b:c", "Readings")),
         ("rdk:component:sensor:door:Readings", ("sensor", "door", "Readings")),
         ("rdk:component:sensor:a:b:Readings", ("sensor", "a:b", "Readings")),
+        ("rdk:a:b:Readings", ("rdk", "a:b", "Readings")),
         ("sensor:door", ("sensor", "", "door")),
         ("sensor", ("sensor", "", "")),
         ("", ("", "", "")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from email import message_from_bytes, policy
@@ -87,6 +88,14 @@ def test_data_and_files() -> None:
     assert "2026-01-02T03:04:05.678901Z to 2026-01-02T03:04:07.678901Z" in text_of(
         message(data("tabular"), upload({"t": 1}, {"t": 2}))
     )
+
+
+def test_the_number_of_readings_is_shown_if_there_are_several() -> None:
+    row = re.compile(r"^Readings:? +\d+$", re.MULTILINE)
+    single = text_of(message(data("tabular"), upload({"t": 1})))
+    several = text_of(message(data("tabular"), upload({"t": 1}, {"t": 2})))
+    assert row.search(single) is None
+    assert row.search(several) is not None
 
 
 def test_log_entries_the_newest() -> None:

@@ -12,7 +12,7 @@ from engine.components.motion.kinematics import Kinematics, KinematicsFormat, Mi
 from engine.geometry.chain import forward_kinematics
 from engine.geometry.sva import Joint, Link, kinematics
 from engine.kinematics import arms, dh
-from engine.kinematics.formats import chain_of, read_chain
+from engine.kinematics.formats import MAX_JOINTS, chain_of, read_chain
 from schema.errors import ConfigError, ErrorKind, MachineError
 
 URDF = b"""<robot name="two">
@@ -203,3 +203,31 @@ def test_a_joint_may_be_fixed_by_equal_limits() -> None:
     assert (joint.low, joint.high) == (5.0, 5.0)
     with pytest.raises(ValueError, match="min > max"):
         dh.row("a", 1.0, 2.0, 90.0, low=5.1, high=5.0)
+
+
+def test_limits_of_a_driver_are_those_of_its_joints_and_none_if_it_states_none() -> None:
+    model = kinematics(arms.named("xarm6")).model
+    assert model is not None
+    first, second = model.joints[0], model.joints[1]
+    assert first.limits is not None
+    object.__setattr__(second, "limits", None)
+    joints = chain_of(Kinematics(model=model), "arm").joints
+    assert (joints[0].low, joints[0].high) == (first.limits.min, first.limits.max)
+    assert (joints[1].low, joints[1].high) == (-math.inf, math.inf)
+
+
+def test_an_arm_may_have_as_many_joints_as_the_limit_says() -> None:
+    rows = [
+        {"id": f"j{i}", "parent": f"j{i - 1}" if i else "world", "a": 1, "d": 0, "alpha": 0} for i in range(MAX_JOINTS)
+    ]
+    assert len(read_chain(json.dumps({"dhParams": rows}).encode(), "p").joints) == MAX_JOINTS
+
+
+def test_equal_limits_in_urdf_fix_a_joint() -> None:
+    joint = read_chain(urdf('lower="-1" upper="2"', 'lower="1" upper="1"'), "p").joints[1]
+    assert joint.low == joint.high
+
+
+def test_the_first_of_two_branches_of_the_same_length_is_the_arm() -> None:
+    forked = urdf('name="side" type="fixed"><parent link="column"/>', 'name="side" type="fixed"><parent link="hand"/>')
+    assert [part.id for part in read_chain(forked, "p").parts if isinstance(part, Link)][-1] == "tool"

@@ -88,3 +88,10 @@ def test_edges_reported_track_by_track_are_put_in_order(start: int, steps: list[
     for time, (track, high) in messages:
         decoder.edge(track, high, time)
     assert (decoder.ticks, decoder.missed) == (path[-1] - path[0], 0)
+
+
+def test_edges_of_the_same_time_keep_the_order_in_which_they_arrive() -> None:
+    decoder = Quadrature()
+    for track, high in ((0, True), (1, True), (0, False), (1, False)):
+        decoder.edge(track, high, 0)
+    assert (decoder.ticks, decoder.missed) == (4, 0)

@@ -107,3 +107,22 @@ def test_a_glide_arrives_when_it_says(start: float, end: float, speed: float) ->
     assert glide.at(glide.arrival + 100) == end
     middle = glide.at((2.0 + glide.arrival) / 2)
     assert min(start, end) - 1e-9 <= middle <= max(start, end) + 1e-9
+
+
+def test_a_shaft_is_driven_until_its_power_is_cut() -> None:
+    shaft = Shaft(100.0, 0.0)
+    assert not shaft.driven(0.0)
+    shaft.drive(0.5, 0.0)
+    assert shaft.driven(1.0)
+    shaft.drive(0.0, 1.0)
+    assert (shaft.driven(1.0), shaft.moving(1.0)) == (False, True)
+
+
+def test_the_motions_within_a_time_follow_each_other() -> None:
+    shaft = Shaft(100.0, 0.0)
+    shaft.drive(0.5, 0.0)
+    rest = shaft.stop_at(2.0, 0.1)
+    assert rest is not None
+    spans = [(start, end) for start, end, _ in shaft.spins(-1.0, rest + 1.0)]
+    assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]]
+    assert (spans[0][0], spans[-1][1]) == (-1.0, rest + 1.0)

@@ -119,4 +119,5 @@ async def test_axes_glide_together_or_apart(autojump_clock: MockClock) -> None:
     end = axes.send_together([0.0, 0.0], [10.0, 10.0], 2.0)
     assert end == pytest.approx(3.5)
     assert axes.values(2.75) == pytest.approx([5.0, 7.5])
+    assert (axes.moving(3.4), axes.moving(end)) == (True, False)
     assert axes.current(2.5) > axes.current(4.0)

@@ -171,6 +171,7 @@ KEYS = (
         (
             ([NIGHT], (MaintenanceWindow(start="22:00", end="04:00"),)),
             ([{**NIGHT, "days": ["sat"]}], (MaintenanceWindow(start="22:00", end="04:00", days=("sat",)),)),
+            ([NIGHT] * 50, (MaintenanceWindow(start="22:00", end="04:00"),) * 50),
             ([], ()),
         ),
         (("22:00-04:00", "write a list"), ([NIGHT] * 51, "write at most 50 windows")),
