@@ -181,7 +181,7 @@ SECTIONS: Final[dict[str, Any]] = {
     "triggers": {"type": "array", "items": _TRIGGER, "description": "Notifications about events."},
 }
 NAMED: Final[dict[tuple[str, str], dict[str, Any]]] = {
-    ("Job", "resource"): {"x-names": RESOURCE_NAME},
+    ("ScheduledJob", "resource"): {"x-names": RESOURCE_NAME},
     ("LogRule", "level"): {"enum": list(LEVELS)},
     ("LogConfiguration", "level"): {"enum": list(LEVELS)},
     ("Module", "log_level"): {"enum": ["", *LEVELS]},
