@@ -24,6 +24,7 @@ from cloud.web.api import (
     installation,
     packages,
     releases,
+    series,
 )
 from cloud.web.api.metrics import machine_families, process_families, segment_families
 from cloud.web.api.push import Push
@@ -32,7 +33,7 @@ from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from rpc import Statistics
-from rpc.access import METRICS_PATH, Guard, LoginTexts, identity_of
+from rpc.access import API_KEY, METRICS_PATH, Guard, LoginTexts, identity_of
 from rpc.pages import Compress, Protect, exposed
 from schema import MachineError
 from support import Worker
@@ -99,7 +100,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         names=() if loopback else None,
         public=PUBLIC,
         public_below=PUBLIC_BELOW,
-        keyed=installation.KEYED,
+        keyed={**installation.KEYED, **dict.fromkeys(series.KEYED, (API_KEY,))},
         texts=LOGIN_TEXTS,
         public_url=url,
     )

@@ -114,6 +114,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /data": FILTERED,
     "GET /machines/{id}/data": signed_in("redirects to /data"),
     "GET /data/series": FILTERED,
+    "GET /data/rows": FILTERED,
     "GET /data/export": FILTERED,
     "GET /sql": signed_in("operators of the organization that the form names"),
     "POST /sql/answer": signed_in("the same"),

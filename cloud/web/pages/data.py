@@ -45,6 +45,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/data/change", pages.change, methods=["POST"]),
         Route("/data/retention", pages.retention, methods=["POST"]),
         Route("/data/series", SeriesData(cloud).series, methods=["GET"]),
+        Route("/data/rows", SeriesData(cloud).rows, methods=["GET"]),
         Route("/data/export", downloads.export, methods=["GET"]),
         Route("/files/{id}", downloads.file, methods=["GET"]),
         Route("/files/{id}/thumbnail", thumbnails.thumbnail, methods=["GET"]),

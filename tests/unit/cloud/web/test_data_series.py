@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,12 +13,13 @@ import pytest
 from cloud.domain.data import series as domain
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
-from cloud.values.times import stored
+from cloud.values.times import now, stored
 from tests.unit.cloud.captured import START, Uploads, at, piece
 from tests.unit.cloud.pages import browser, signed_in
 from tests.unit.runtime.parts.web.client import Browser, Reply
 
 MILLISECONDS = stored(START) / 1000
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples" / "grafana"
 
 
 @pytest.fixture
@@ -125,3 +128,71 @@ async def test_others_see_nothing(up: Uploads, cloud: MemoryCloud, page: Browser
     stranger = await signed_in(cloud, (other.id, other.key))
     assert (await series(stranger, part=up.part))["series"] == []
     assert (await get(browser(cloud))).status == 401
+
+
+# ---- rows, for programs such as Grafana
+
+
+def basic(subject: str, secret: str) -> dict[str, str]:
+    return {"authorization": "Basic " + b64encode(f"{subject}:{secret}".encode()).decode(), "accept": "*/*"}
+
+
+async def test_rows_are_the_buckets_with_numbers_in_the_order_of_time(
+    cloud: MemoryCloud, up: Uploads, page: Browser
+) -> None:
+    await up.readings(*(piece(second, level=float(second), on=True) for second in (0, 10, 11, 60)))
+    answer = await page.send(
+        "GET", f"/data/rows?{urlencode({'from': int(MILLISECONDS), 'to': int(MILLISECONDS) + 70_000, 'points': 8})}"
+    )
+    rows = json.loads(answer.text)
+    assert [(row["time"] - MILLISECONDS, row["field"], row["mean"], row["count"]) for row in rows] == [
+        (0, "level", 0, 1),
+        (0, "on", 1, 1),
+        (10_000, "level", 10.5, 2),
+        (10_000, "on", 1, 2),
+        (60_000, "level", 60, 1),
+        (60_000, "on", 1, 1),
+    ]
+    assert (rows[2]["min"], rows[2]["max"]) == (10, 11)
+    assert {(row["machine"], row["component"], row["method"]) for row in rows} == {("rover", "s", "Readings")}
+    assert (await page.send("GET", "/data/rows?machine=none")).text == "[]"
+
+
+async def test_programs_read_with_a_key_and_only_what_it_may_see(cloud: MemoryCloud, up: Uploads) -> None:
+    await up.readings(piece(0, level=1.0))
+    program = browser(cloud)
+    for path in ("/data/rows", "/data/series", "/data/export?view=readings&format=csv"):
+        allowed = await program.send("GET", path, basic(cloud.first.id, cloud.first.key))
+        assert allowed.status == 200, (path, allowed.text)
+        assert "level" in allowed.text
+        for headers in ({"accept": "*/*"}, basic(cloud.first.id, "wrong")):
+            assert (await program.send("GET", path, headers)).status == 401, path
+    stranger = await cloud.cloud.store.write(lambda sql: create_owner(sql, "other", now()))
+    assert json.loads((await program.send("GET", "/data/rows", basic(stranger.id, stranger.key))).text) == []
+
+
+async def test_the_dashboard_for_grafana_asks_for_columns_that_the_cloud_answers(
+    cloud: MemoryCloud, up: Uploads
+) -> None:
+    await up.readings(piece(0, level=1.0), piece(60, level=2.0))
+    dashboard = json.loads((EXAMPLES / "dashboard.json").read_text())
+    source = (EXAMPLES / "datasource.yaml").read_text()
+    values = {
+        "${__timeFrom}": at(-60).isoformat(),
+        "${__timeTo}": at(600).isoformat(),
+        "${machine}": "",
+        "${component}": "s",
+    }
+    for panel in dashboard["panels"]:
+        assert panel["datasource"]["type"] in source
+        assert f"uid: {panel['datasource']['uid']}\n" in source
+        for target in panel["targets"]:
+            query = urlencode(
+                [(each["key"], values.get(each["value"], each["value"])) for each in target["url_options"]["params"]]
+            )
+            reply = await browser(cloud).send("GET", f"{target['url']}?{query}", basic(cloud.first.id, cloud.first.key))
+            rows = json.loads(reply.text)
+            assert rows
+            kinds = {"string": str, "number": float | int, "timestamp_epoch": float}
+            for column in target["columns"]:
+                assert all(isinstance(row[column["selector"]], kinds[column["type"]]) for row in rows), column
