@@ -165,6 +165,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /machines/{id}/delete": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
     "POST /machines/{id}/parts": home_owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
     "POST /machines/{id}/control/cards": home_operator(ObjectKind.PART, "id"),
+    "GET /logs": FILTERED,
     "GET /machines/{id}/logs": _BY_ID,
     "GET /machines/{id}/logs/rates": _BY_ID,
     "GET /machines/{id}/control": _BY_ID,

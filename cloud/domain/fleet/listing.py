@@ -55,6 +55,16 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class MachinePart:
+    """A part with its name, and its machine."""
+
+    id: str
+    name: str
+    machine_id: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
 class FleetCounts:
     """Numbers of machines that a caller reaches."""
 
@@ -125,6 +135,21 @@ class Listing:
             if len(page) >= limit:
                 break
         return page[::-1] if backwards else page
+
+    def parts(self, conditions: FleetFilter, limit: int) -> list[MachinePart]:
+        """Return up to `limit` parts of machines that match, ordered by the names of their machines."""
+        parts: list[MachinePart] = []
+        text, values = self._condition(conditions)
+        for scope in self._scopes:
+            reach, own = _reach(scope)
+            query = (
+                "SELECT parts.id AS part, parts.name AS own, machine_id, machine FROM "
+                f"(SELECT machine_id AS id, name AS machine FROM fleet_rows WHERE {reach}{text}) AS listed "
+                "JOIN parts ON parts.machine_id = listed.id ORDER BY machine, parts.id LIMIT ?"
+            )
+            rows = self._sql.rows(query, *own, *values, limit - len(parts))
+            parts += (MachinePart(row["part"], row["own"], row["machine_id"], row["machine"]) for row in rows)
+        return parts
 
     def choices(self, program: str) -> list[str]:
         """Return versions of `server` or `agent` of these machines, at most MAX_CHOICES."""

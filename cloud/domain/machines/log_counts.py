@@ -41,6 +41,11 @@ class LogCounts:
     levels: Mapping[str, list[int]]
 
 
+def levels_of(names: Iterable[str]) -> list[str]:
+    """Return the levels under which entries with these names of levels are counted, in order."""
+    return sorted({_LEVEL_OF.get(name.lower(), "info") for name in names})
+
+
 def add(sql: Sql, part: str, entries: Iterable[tuple[int, str]], now: datetime) -> None:
     """Count entries, which are stored times and names of levels; those that are too old for a plot are left out."""
     oldest = stored(now - KEPT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -156,35 +156,55 @@ def _stated(row: Mapping[str, Any]) -> int:
 
 def query(sql: Sql, part: str, log_query: LogQuery) -> list[LogRecord]:
     """Return matching entries of a part in order of position, newest first unless `ascending`."""
-    conditions, values = ["part_id = ?"], [part]
-    filter_values: list[str | int] = []
-    if log_query.levels:
-        conditions.append(f"level IN ({', '.join('?' * len(log_query.levels))})")
-        filter_values += [level.lower() for level in log_query.levels]
-    if log_query.contains:
-        conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
-        filter_values += [f"%{_literal(log_query.contains)}%"] * 3
-    if log_query.source:
-        conditions.append(_CONTAINS.format("logger"))
-        filter_values.append(f"%{_literal(log_query.source)}%")
-    if log_query.start is not None:
-        conditions.append("logged >= ?")
-        filter_values.append(stored(log_query.start))
-    if log_query.end is not None:
-        conditions.append("logged < ?")
-        filter_values.append(stored(log_query.end))
-    if log_query.after is not None:
-        sign = ">" if log_query.ascending else "<"
-        conditions.append(f"(logged, number) {sign} (?, ?)")
-        filter_values += log_query.after
+    conditions, values = _conditions(log_query)
     order = "ASC" if log_query.ascending else "DESC"
     rows = sql.rows(
-        f"SELECT * FROM log_entries WHERE {' AND '.join(conditions)} ORDER BY logged {order}, number {order} LIMIT ?",
+        f"SELECT * FROM log_entries WHERE part_id = ?{conditions} ORDER BY logged {order}, number {order} LIMIT ?",
+        part,
         *values,
-        *filter_values,
         max(1, min(log_query.limit, MAX_PAGE)),
     )
     return [_record(row) for row in rows]
+
+
+def within(sql: Sql, parts: Sequence[str], start: int, end: int, log_query: LogQuery) -> list[tuple[str, LogRecord]]:
+    """Return matching entries of parts from stored time `start` to before `end`, newest first, each with its part."""
+    conditions, values = _conditions(replace(log_query, ascending=False))
+    rows = sql.rows(
+        f"SELECT * FROM log_entries WHERE part_id IN ({', '.join('?' * len(parts))}) AND logged >= ? AND logged < ?"
+        f"{conditions} ORDER BY logged DESC, number DESC LIMIT ?",
+        *parts,
+        start,
+        end,
+        *values,
+        max(1, min(log_query.limit, MAX_PAGE)),
+    )
+    return [(row["part_id"], _record(row)) for row in rows]
+
+
+def _conditions(log_query: LogQuery) -> tuple[str, list[str | int]]:
+    """Return the SQL of a filter, which begins with AND unless it is empty, and its parameters."""
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if log_query.levels:
+        conditions.append(f"level IN ({', '.join('?' * len(log_query.levels))})")
+        values += [level.lower() for level in log_query.levels]
+    if log_query.contains:
+        conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
+        values += [f"%{_literal(log_query.contains)}%"] * 3
+    if log_query.source:
+        conditions.append(_CONTAINS.format("logger"))
+        values.append(f"%{_literal(log_query.source)}%")
+    if log_query.start is not None:
+        conditions.append("logged >= ?")
+        values.append(stored(log_query.start))
+    if log_query.end is not None:
+        conditions.append("logged < ?")
+        values.append(stored(log_query.end))
+    if log_query.after is not None:
+        conditions.append(f"(logged, number) {'>' if log_query.ascending else '<'} (?, ?)")
+        values += log_query.after
+    return "".join(f" AND {condition}" for condition in conditions), values
 
 
 def around(sql: Sql, part: str, number: int, each: int) -> list[LogRecord]:

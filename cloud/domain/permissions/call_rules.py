@@ -252,6 +252,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "part": operator(ObjectKind.PART, "part", inside=True),
     "arrangement": operator(ObjectKind.PART, "part", inside=True),
     "set_arrangement": home_operator(ObjectKind.PART, "part"),
+    "search_logs": ROLE_ANYWHERE,
     "log": operator(ObjectKind.PART, "part", inside=True),
     "log_around": operator(ObjectKind.PART, "part", inside=True),
     "log_counts": operator(ObjectKind.PART, "part", inside=True),

@@ -9,9 +9,10 @@ from datetime import datetime
 from cloud.domain.configurations.fragment_uses import of_parts
 from cloud.domain.data.segments import listed as segments
 from cloud.domain.data.segments.listed import SegmentTotals
-from cloud.domain.fleet import arrangements, fleet, watching
+from cloud.domain.fleet import arrangements, fleet, fleet_logs, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
-from cloud.domain.fleet.listing import FleetCounts, FleetFilter, Listing
+from cloud.domain.fleet.fleet_logs import FleetLog
+from cloud.domain.fleet.listing import FleetCounts, FleetFilter, Listing, MachinePart
 from cloud.domain.fleet.positions import Position
 from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines import log_counts, logs, machines
@@ -192,6 +193,15 @@ class FleetService(Service):
         return await self.read_checked(
             lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql))
         )
+
+    async def search_logs(self, conditions: FleetFilter, query: LogQuery) -> tuple[FleetLog, Mapping[str, MachinePart]]:
+        """Return log entries of the machines that match, newest first, and these machines by part."""
+
+        def work(sql: Sql) -> tuple[FleetLog, Mapping[str, MachinePart]]:
+            parts = {part.id: part for part in Listing(sql, self.author).parts(conditions, fleet_logs.MAX_PARTS)}
+            return fleet_logs.search(sql, tuple(parts), query, self.now()), parts
+
+        return await self.read(work)
 
     async def log_around(self, part: str, number: int, each: int) -> tuple[PartRecord, list[LogRecord]]:
         """Return a part, and the log entry with a number between up to `each` earlier and later ones. NOT_FOUND."""

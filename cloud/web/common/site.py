@@ -82,6 +82,7 @@ HELP: Final = (
     ("/machines/{id}/connect", "howto/control-a-machine"),
     ("/machines/{id}/statistics", "howto/diagnose-a-machine"),
     ("/machines/{id}/logs", "howto/read-the-logs"),
+    ("/logs", "howto/read-the-logs"),
     ("/machines/{id}/triggers", "howto/triggers"),
     ("/machines/{id}", "howto/operate-a-machine"),
     ("/triggers", "howto/triggers"),

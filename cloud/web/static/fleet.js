@@ -40,5 +40,10 @@
   for (const input of $$("input, select", form)) {
     input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, input.type === "search" ? PAUSE : 0); });
   }
-  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); search(); });
+  form.addEventListener("submit", (event) => {
+    if (event.submitter?.hasAttribute("formaction")) return; // the same conditions on another page
+    event.preventDefault();
+    clearTimeout(timer);
+    search();
+  });
 })();

@@ -288,6 +288,7 @@ async def of_cloud(gallery: Gallery, home: str) -> None:
         has_fields = name == "sql" and gallery.scene == "typical"
         await gallery.draw(name, f"{home}/{name}", FIELDS if has_fields else PICTURES)
     await gallery.draw("readings", f"{home}/data?view=readings")
+    await gallery.draw("fleet-logs", f"{home}/logs")
 
 
 async def of_part(gallery: Gallery, home: str, part: str) -> None:

@@ -88,3 +88,8 @@ async def test_fifty_machines_are_changed_and_undone(tmp_path: Path) -> None:
         await page.until_text("Undo: set components.arm.attributes.speed to 3")
         await page.until_text(f"done {COUNT} of {COUNT} machines", "#job-state", limit=60)
         assert await speeds(running, parts) == {1}
+        await page.goto(f"http://{running.address}/?tag=press")
+        await page.click("[formaction='/logs']")
+        await page.until_text(f"{COUNT} machines")
+        assert "tag=press" in await page.evaluate("location.search")
+        await tidy(page, "the logs")

@@ -24,6 +24,7 @@ ACTIONS: Final = (
     SearchTarget("Action", "New key", "/keys", "for a program or a person"),
     SearchTarget("Action", "Invite a person", "/keys", "members of the organization"),
     SearchTarget("Action", "Organize locations", "/locations"),
+    SearchTarget("Action", "Search the logs of all machines", "/logs", "errors and warnings"),
     SearchTarget("Action", "Roll out a version", "/releases", "update machines"),
     SearchTarget("Action", "Train a model", "/datasets", "from a dataset"),
 )

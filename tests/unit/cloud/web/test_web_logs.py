@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -293,3 +294,48 @@ def test_a_filter_is_kept_in_the_address() -> None:
     )
     assert LogFilter.of(expected.fields()) == expected
     assert LogFilter().fields() == {}
+
+
+# ---- all machines
+
+
+async def test_the_lines_of_all_machines_newest_first(cloud: MemoryCloud, part: str) -> None:
+    machine = await cloud.app("new_robot", name="boat", location=cloud.first.location)
+    (other,) = await cloud.app("get_robot_parts", robot_id=machine)
+    now = cloud.cloud.clock()
+    await log(cloud, part, LogRecord(now - timedelta(minutes=2), "warn", "rdk.motor", "slow"))
+    await log(cloud, part, *[LogRecord(now - timedelta(minutes=1), "error", "rdk.motor", "stuck")] * 1)
+    await log(cloud, other["id"], LogRecord(now, "info", "rdk.sail", "<b>wind</b>"))
+    pages = await signed_in(cloud)
+    html = (await pages.get("/logs")).text
+    assert "Logs of all machines" in html
+    assert "2 machines" in html
+    assert messages(html) == ["&lt;b&gt;wind&lt;/b&gt;", "stuck", "slow"]
+    assert f'<a class="of" href="/machines/{part}/logs">rover</a>' in html
+    assert re.search(rf'href="/machines/{part}/logs\?around=\d+#line-', html)
+    assert "No older lines." in html
+    chosen = (await pages.get("/logs?q=rover&level=warn&text=STUCK")).text
+    assert "Logs of chosen machines" in chosen
+    assert messages(chosen) == ["stuck"]
+    assert messages((await pages.get("/logs?q=nothing")).text) == []
+    assert "No machine matches." in (await pages.get("/logs?q=nothing")).text
+    assert 'formaction="/logs"' in (await pages.get("/")).text
+
+
+async def test_older_lines_of_all_machines_follow_page_by_page(cloud: MemoryCloud, part: str) -> None:
+    now = cloud.cloud.clock()
+    await log(cloud, part, *(LogRecord(now - timedelta(seconds=n), "info", "l", f"line {n}") for n in range(PAGE + 20)))
+    pages = await signed_in(cloud)
+    first = (await pages.get("/logs")).text
+    (older,) = re.findall(r'href="(/logs\?[^"]*before=[^"]*)">Older lines', first)
+    second = (await pages.get(unescape(older))).text
+    assert messages(first) + messages(second) == [f"line {n}" for n in range(PAGE + 20)]
+    assert "Newest lines" in second
+
+
+async def test_others_do_not_see_these_lines(cloud: MemoryCloud, part: str) -> None:
+    now = cloud.cloud.clock()
+    await log(cloud, part, LogRecord(now, "error", "rdk.motor", "secret of ours"))
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "other", now))
+    html = (await (await signed_in(cloud, (other.id, other.key))).get("/logs?text=secret")).text
+    assert "of ours" not in html
