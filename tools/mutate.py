@@ -12,6 +12,7 @@ import argparse
 import ast
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,9 @@ OPPOSITES: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
 
 LIMIT: Final = 240.0
 """Seconds for the tests of one mutant. One that runs into an endless loop counts as noticed."""
+
+MEMORY: Final = 6 * 1024**3
+"""Bytes of address space for the tests of one mutant: an endless loop may collect something."""
 
 NO_TESTS: Final = 5
 """Exit status of pytest if it has collected nothing."""
@@ -132,10 +136,17 @@ def fails(tests: Sequence[str], copy: Path) -> bool:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=LIMIT, check=False)
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, timeout=LIMIT, check=False, preexec_fn=limit_memory
+        )
     except subprocess.TimeoutExpired:
         return True
     return done.returncode not in (0, NO_TESTS)
+
+
+def limit_memory() -> None:
+    """Limit the memory of this process to MEMORY."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
