@@ -150,6 +150,8 @@ def test_a_bare_number_is_nanoseconds_and_a_small_one_hardly_meant() -> None:
     config, warnings = decode_attributes(Config, {**GOOD, "timeout": 10}, path="at")
     assert config.timeout == pytest.approx(1e-8)
     assert str(warnings[0]) == 'at.timeout: 10 means 10 nanoseconds: write a unit, such as "10s"'
+    for meant in (0, 1_000_000, -1_000_000):
+        assert decode_attributes(Config, {**GOOD, "timeout": meant}, path="at")[1] == ()
 
 
 def test_json_schema() -> None:

@@ -164,3 +164,11 @@ def test_every_text_is_a_target_or_refused(text: str) -> None:
         assert "@" not in target.host
         assert 0 < target.port < 65536
         assert target.path.startswith("/")
+
+
+def test_a_host_name_has_up_to_253_characters() -> None:
+    name = ".".join(["a" * 61] * 4) + ".abcde"
+    assert len(name) == 253
+    assert parse_url(f"https://{name}/").host == name
+    with pytest.raises(WebhookRefused):
+        parse_url(f"https://{name}f/")

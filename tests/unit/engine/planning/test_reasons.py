@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from engine.planning.reasons import reason_of, state_of
+from engine.planning.reconfigure import PlannedResource
 from nursery_graph import NodeStatus, State
 from runtime.parts.modules.link import ModuleLink
 from runtime.parts.modules.memory import Behaviour
 from runtime.server.memory import open_machine
 from schema.document.modules import Module
 from schema.errors import MachineError
-from schema.names import API, Model
+from schema.names import API, Model, ResourceName
 from tests.unit.runtime.parts.modules.support import SENSOR, entry, machine, reason, sensor, until
 
 
@@ -103,3 +104,10 @@ async def test_simple_names_are_quoted_in_errors() -> None:
         await memory.machine.lifecycle.running.wait()
         with pytest.raises(MachineError, match=r"^rdk:component:camera/eye has no source 'left', 'right'"):
             await memory.client().call(camera["api"], "eye", "get_images", filter_source_names=["left", "right"])
+
+
+def test_a_planned_node_shows_the_fault_of_its_entry_and_otherwise_the_reason_of_the_graph() -> None:
+    planned = PlannedResource(ResourceName.parse("rdk:component:motor/n"), "components.0", "fake", 1)
+    assert reason_of(node("broken"), {"n": planned}) == "broken"
+    faulty = replace(planned, fault=MachineError("components.0: pin 99 does not exist"))
+    assert reason_of(node("broken"), {"n": faulty}) == "components.0: pin 99 does not exist"

@@ -24,7 +24,7 @@ from hal.linux.video.camera import LinuxVideo, find_camera
 from hal.linux.video.device import CaptureDevice
 from hal.pixels import HUFFMAN_TABLES, RawFrame, complete_jpeg, to_jpeg
 from hal.ports.video import PixelFormat, VideoMode, VideoSettings
-from hal.video_modes import Rates, Sizes, choose_rate, choose_size
+from hal.video_modes import TOLERANCE, Rates, Sizes, choose_rate, choose_size
 from hal.worker import BusWorker
 
 # ---- modes
@@ -459,3 +459,9 @@ def test_a_camera_that_is_not_there_names_those_that_are(tmp_path: Path) -> None
     with pytest.raises(HalError, match="is not a camera") as caught:
         find_camera("video2", tmp_path)
     assert caught.value.fault is Fault.UNSUPPORTED
+
+
+def test_a_rate_may_differ_by_the_tolerance_at_both_ends() -> None:
+    offers = (Rates(10, 20),)
+    assert choose_rate(offers, 20 * (1 + TOLERANCE), "m", "c") == 20
+    assert choose_rate(offers, 10 * (1 - TOLERANCE), "m", "c") == 10

@@ -66,3 +66,7 @@ def test_states_are_read_from_numbers_and_from_names() -> None:
     assert text.resources[0].full == "rdk:component:motor/left"
     assert facts.counts(got.resources) == "1 unhealthy"
     assert facts.counts(()) == "no resources"
+
+
+def test_a_head_is_never_coloured_even_if_it_names_a_state() -> None:
+    assert terminal.table(("ready", "x"), [("left", "y")], colour=True)[0] == "ready  x"

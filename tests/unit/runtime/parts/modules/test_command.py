@@ -169,11 +169,11 @@ def test_mistakes_in_an_entry_name_the_key(entry: dict[str, object], words: str)
 def test_the_keys_of_an_entry() -> None:
     entry = {
         "name": "demo", "executable_path": "x", "watchdog": "1m30s", "reload_on_change": True,
-        "limits": {"memory_mb": 256, "processes": 20, "open_files": 100, "nice": 5},
+        "limits": {"memory_mb": 256, "processes": 20, "open_files": 100, "nice": 19},
     }  # fmt: skip
     (item,) = document(modules=[entry]).modules
     assert (item.watchdog, item.reload_on_change) == (90.0, True)
-    assert item.limits == ModuleLimits(memory_mb=256, processes=20, open_files=100, nice=5)
+    assert item.limits == ModuleLimits(memory_mb=256, processes=20, open_files=100, nice=19)
 
 
 async def test_sockets_of_modules_fit_whatever_the_folder_for_temporary_files(
