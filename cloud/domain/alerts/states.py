@@ -191,6 +191,17 @@ def open_alerts(sql: Sql, owner: str) -> list[AlertRecord]:
     return [_record(row) for row in rows]
 
 
+def firing(sql: Sql, owner: str) -> list[tuple[str, str]]:
+    """Return rule and part of each alert of an organization that fires, at most ALERTS; decodes no state."""
+    rows = sql.rows(
+        "SELECT rule_id, part_id FROM alerts WHERE organization_id = ? AND open = 1 AND state LIKE ? LIMIT ?",
+        owner,
+        f'%"phase":"{Phase.FIRING.value}"%',  # quotes within other values are escaped
+        ALERTS.value,
+    )
+    return [(row["rule_id"], row["part_id"]) for row in rows]
+
+
 def of_rule(sql: Sql, owner: str, rule: str) -> list[AlertRecord]:
     """Return all states of a rule."""
     rows = sql.rows("SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ?", owner, rule)

@@ -321,6 +321,7 @@ AT_ALERTS: Final = signed_in("alerts of the caller's organization, at machines a
 ALERTS: Final[Mapping[str, Rule]] = {
     "list_alerts": AT_ALERTS,
     "overview": AT_ALERTS,
+    "firing": AT_ALERTS,
     "get_alert": operator(ObjectKind.ALERT, "alert_id"),
     "list_alert_events": AT_ALERTS,
     "acknowledge_alert": operator(ObjectKind.ALERT, "alert_id"),

@@ -74,15 +74,26 @@ class AlertService(Rules):
 
         return await self.read(work)
 
+    async def firing(self) -> int:
+        """Return the number of alerts that fire and that the caller may see. Not an RPC: each page asks for it."""
+
+        def work(sql: Sql) -> int:
+            owner = holder(sql, self.author).organization
+            alerts = states.firing(sql, owner) if owner else []
+            visible = self._visible(sql, owner, [part for _, part in alerts])
+            existing = {record.id for record in rules(sql, owner)} if alerts else set()
+            return sum(part in visible and rule_id in existing for rule_id, part in alerts)
+
+        return await self.read(work)
+
     def _visible(self, sql: Sql, owner: str, parts: list[str]) -> set[str]:
         """Return the parts of these at which the caller has a role; "" if it may see training jobs."""
         role = holder(sql, self.author).role(place_of(sql, ObjectKind.ORGANIZATION, owner))
         named = list(dict.fromkeys(part for part in parts if part))
+        if role >= Role.OPERATOR:  # all machines, and those that were deleted, which the history has too
+            return {*named, *([""] if role >= Role.OWNER else [])}
         machines = fleet(sql, self.author, named) if named else []
-        seen = {part.id for machine in machines if machine.role >= Role.OPERATOR for part in machine.parts}
-        if role >= Role.OPERATOR:  # the history has parts that were deleted, too
-            seen |= set(named)
-        return seen | ({""} if role >= Role.OWNER else set())
+        return {part.id for machine in machines if machine.role >= Role.OPERATOR for part in machine.parts}
 
     async def get_alert(self, alert_id: str) -> m.Alert:
         """Return one alert, also one that was resolved."""

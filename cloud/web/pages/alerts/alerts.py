@@ -82,7 +82,7 @@ class _Pages:
 
     async def count(self, request: Request) -> Response:
         """`GET /alerts/count`: the number of alerts that fire, for the navigation."""
-        return JSONResponse({"firing": (await AlertService(self._cloud, author_of(request)).overview(0)).firing})
+        return JSONResponse({"firing": await AlertService(self._cloud, author_of(request)).firing()})
 
     async def show(self, request: Request) -> Response:
         """`GET /alerts/<id>`."""

@@ -62,6 +62,7 @@ async def test_an_alert_is_acknowledged_and_silenced_by_buttons(cloud: MemoryClo
     path = f"/alerts/{alert['id']}"
     assert (await post(browser, path, action="acknowledge", stay="1")).headers["location"] == path
     assert "acknowledged" in (await browser.get(path)).text
+    assert json.loads((await browser.get("/alerts/count")).text) == {"firing": 0}
     for form, hours in (
         ({"for": "1"}, 1.0),
         ({"for": "4"}, 4.0),
