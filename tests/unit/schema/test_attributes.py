@@ -188,6 +188,12 @@ def test_whatever_is_accepted_msgspec_accepts_too_and_nothing_else_happens(raw: 
     assert refused.reason
 
 
+@pytest.mark.parametrize("ticks", [1, 1000])
+def test_bounds_are_allowed(ticks: int) -> None:
+    config, _ = decode_attributes(Config, {**GOOD, "ticks": ticks}, path="at")
+    assert config.ticks == ticks
+
+
 def test_large_bounds_are_shown_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         decode_attributes(Large, {"size": -1}, path="at")

@@ -30,6 +30,7 @@ def error(text: str | bytes) -> ConfigError:
         ('# note\n{"a": 1}', 1, 1, "remove the comment"),
         ('{"a": True}', 1, 7, "write true, false, null"),
         ('{"a": None}', 1, 7, "write true, false, null"),
+        ("[1, None]", 1, 5, "write true, false, null"),
         ('{"a": NaN}', 1, 7, "write true, false, null"),
         ('{"a": 1 "b": 2}', 1, 9, "comma is probably missing"),
         ('{"a" 1}', 1, 6, "colon"),
