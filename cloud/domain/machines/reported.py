@@ -18,6 +18,13 @@ WAITING: Final = "waiting"
 MOST: Final = 1_000_000
 """Greatest number of problems that counts."""
 
+COMPUTER: Final = ("processor_pct", "memory_pct", "disk_pct", "temperature_c")
+"""Keys of numbers about the computer of a part: the shares of its processors, its memory and the disk with its root
+folder that are used, and its highest temperature in degrees Celsius."""
+
+MOST_DEGREES: Final = 1000
+"""Greatest number about a computer that is shown."""
+
 STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
 """States of agents by which lists of machines are filtered."""
 
@@ -69,6 +76,14 @@ def fragment_revision(reported: Mapping[str, Any], fragment: str) -> str:
         if name and name == fragment[:8]:
             return revision[:12]
     return ""
+
+
+def number_of(reported: Mapping[str, Any], key: str) -> int | None:
+    """Return a number of COMPUTER; None if it is missing, or is not one."""
+    value = reported.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -MOST_DEGREES <= value <= MOST_DEGREES:
+        return None
+    return round(value)
 
 
 def text_of(reported: Mapping[str, Any], key: str) -> str:

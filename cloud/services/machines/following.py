@@ -10,6 +10,7 @@ from typing import Any, Final
 from cloud.domain.alerts.observing import problems_of
 from cloud.domain.fleet import watching
 from cloud.domain.machines.machines import PartRecord, mark_restart, note_gone, note_seen, part
+from cloud.domain.machines.reported import COMPUTER
 from cloud.domain.machines.signalling import REPORTED as REPORTED_WEBRTC
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
 from cloud.domain.triggering.queue import Checked, enqueue
@@ -24,6 +25,7 @@ REPORTED: Final = frozenset(
     {
         *("host", "os", "platform", "version", "address", "secure", "state", "revision", "rejected"),
         *("ready", "unhealthy", "waiting", "problems"),
+        *COMPUTER,
         REPORTED_WEBRTC,
     }
 )

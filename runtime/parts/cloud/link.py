@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from engine import home
 from engine.views import health_of
 from rpc.peers import engine_installed
 from runtime.parts.cloud.calls import CloudCalls
+from runtime.parts.cloud.computer import ComputerNumbers
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema import ErrorKind, MachineError
 from schema.document import Cloud
@@ -55,14 +56,15 @@ class CloudLink:
     webrtc: bool  # whether the machine answers offers of WebRTC connections
     calls: CloudCalls
     certificate: CloudCertificate | None  # None if the connection is not encrypted: there are no certificates then
+    computer: ComputerNumbers = field(default_factory=ComputerNumbers)
 
     def attach(
         self, view: Callable[[], PageSource], mask: Callable[[], Masker], request_stop: Callable[[str], None]
     ) -> None:
         """Report the machine that `view` shows to the cloud, and let the cloud ask it to restart."""
         self.source.attach(
-            state=lambda: {**_state(view(), mask()), "webrtc": self.webrtc},
-            changes=lambda: view().changes(),
+            state=lambda: {**_state(view(), mask()), **self.computer.reported, "webrtc": self.webrtc},
+            changes=lambda: (*view().changes(), self.computer.changes()),
             restart=lambda: request_stop("the cloud requested a restart"),
             tell=lambda watch, send: send_snapshots(view(), mask, watch, send),
         )

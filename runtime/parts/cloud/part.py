@@ -27,6 +27,7 @@ CLIENTS: Final = f"{INTERNAL}webrtc"  # the node of the part "webrtc"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
 CALLS: Final = f"{INTERNAL}cloud-calls"
+COMPUTER: Final = f"{INTERNAL}cloud-computer"
 RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
 
 
@@ -51,6 +52,7 @@ class CloudPart:
             Node(QUEUE, self._run_queue, restart=RESTART),
             Node(UPLOAD, self._upload, requires={QUEUE}, restart=RESTART),
             Node(CALLS, self._serve_calls, requires={SESSIONS}, stop_timeout=20.0, restart=RESTART),
+            Node(COMPUTER, self._measure, restart=RESTART),
             *self._optional_nodes(),
         ]
 
@@ -71,6 +73,10 @@ class CloudPart:
         assert link is not None
         assert link.certificate is not None
         await link.certificate.follow(link.worker, self._changed, task_status=task_status)
+
+    async def _measure(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        assert self._link is not None
+        await self._link.computer.run(task_status=task_status)
 
     async def _upload(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None

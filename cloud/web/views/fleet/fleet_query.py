@@ -18,6 +18,10 @@ COLUMNS: Final = {
     "fragments": "Fragments",
     "seen": "Last seen",
     "platform": "Platform",
+    "processor": "Processor",
+    "memory": "Memory",
+    "disk": "Disk",
+    "temperature": "Temperature",
     "problems": "Problems",
     "tags": "Tags",
 }

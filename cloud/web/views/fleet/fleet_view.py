@@ -44,6 +44,10 @@ class FleetRow:
     version: str
     agent: str
     platform: str
+    processor: str  # numbers of the computer with their units; empty if they are not known
+    memory: str
+    disk: str
+    temperature: str
     saved: int  # revision of the saved configuration
     running: str  # revision that the machine reports to run; empty before the first report
     problems: int
@@ -96,6 +100,10 @@ def row(machine: FleetMachine, now: datetime, tags: Sequence[str] = (), fragment
         version=report.text_of(part.reported, "version"),
         agent=report.version(part.reported, "agent"),
         platform=report.text_of(part.reported, "platform"),
+        processor=_with_unit(part.reported, "processor_pct", "%"),
+        memory=_with_unit(part.reported, "memory_pct", "%"),
+        disk=_with_unit(part.reported, "disk_pct", "%"),
+        temperature=_with_unit(part.reported, "temperature_c", "°C"),
         saved=part.revision,
         running=running(part.reported),
         problems=sum(report.problem_count(member.reported) for member in machine.parts),
@@ -106,6 +114,11 @@ def row(machine: FleetMachine, now: datetime, tags: Sequence[str] = (), fragment
         fragments=tuple(fragments),
         owned=machine.role is Role.OWNER,
     )
+
+
+def _with_unit(reported: Mapping[str, Any], key: str, unit: str) -> str:
+    number = report.number_of(reported, key)
+    return "" if number is None else f"{number}\N{NO-BREAK SPACE}{unit}"
 
 
 def running(reported: Mapping[str, Any]) -> str:

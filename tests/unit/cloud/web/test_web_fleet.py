@@ -57,6 +57,16 @@ async def test_every_machine_is_listed_with_state_and_version(cloud: MemoryCloud
         assert text in page
 
 
+async def test_numbers_of_computers_are_columns(cloud: MemoryCloud, machine: str) -> None:
+    part = await part_of(cloud, machine)
+    odd = {"memory_pct": "<b>", "disk_pct": float("inf"), "temperature_c": -4.4}
+    await report(cloud, part, processor_pct=12.6, **odd)
+    page = (await (await signed_in(cloud)).get("/?columns=processor,memory,disk,temperature")).text
+    cells = re.findall(r'data-label="(processor|memory|disk|temperature)">(?:<[^>]*>)?([^<]*)', page)
+    numbers = {name: value.replace("\N{NO-BREAK SPACE}", " ") for name, value in cells}
+    assert numbers == {"processor": "13 %", "memory": "–", "disk": "–", "temperature": "-4 °C"}
+
+
 async def test_pages_have_no_inline_scripts_and_are_not_cached(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud)
     reply = await person.get("/")
