@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hal.control.quadrature import Quadrature as Quadrature
     from hal.control.speed import DEFAULT_GAINS as DEFAULT_GAINS
     from hal.control.speed import SpeedControl as SpeedControl
-    from hal.control.trajectory import TrajectoryPoint as TrajectoryPoint
+    from hal.control.trajectory import MotionState as MotionState
     from hal.control.trajectory import at_speed as at_speed
     from hal.control.trajectory import to_place as to_place
 else:
@@ -38,7 +38,7 @@ else:
             "odometry": ["PlanarPose", "after_arc", "on_globe"],
             "pid": ["Gains"],
             "quadrature": ["Quadrature"],
-            "trajectory": ["TrajectoryPoint", "at_speed", "to_place"],
+            "trajectory": ["MotionState", "at_speed", "to_place"],
             "speed": ["DEFAULT_GAINS", "SpeedControl"],
         },
     )

@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 from hal.control.pid import Gains, pid
-from hal.control.trajectory import TrajectoryPoint, at_speed, to_place
+from hal.control.trajectory import MotionState, at_speed, to_place
 
 # For a first-order motor with a time constant of 0.02 to 0.3 s the damping is between 0.6 and 2.
 DEFAULT_GAINS: Final = Gains(p=0.5, i=5.0)
@@ -45,7 +45,7 @@ class SpeedControl:
     def begin(self, position: float) -> None:
         """Start at `position`, at rest."""
         self.starved = self.runaway = self.hunting = 0.0
-        self._reference = TrajectoryPoint(position)
+        self._reference = MotionState(position)
         self._last = position
         self._speed = self._error = self._nudge = 0.0
         self._still = 0.0  # seconds without a tick
@@ -66,7 +66,7 @@ class SpeedControl:
         """Return the power for the next control period, to come to rest at `place`; None when it rests there."""
         self._reference = to_place(self._limited(position), place, speed, self._acceleration, dt)
         moved = position != self._last
-        landing = self._reference == TrajectoryPoint(place)
+        landing = self._reference == MotionState(place)
         in_place = landing and abs(place - position) <= self._near
         self._still = 0.0 if moved else self._still + dt
         if in_place and self._still > REST_TIME:
@@ -86,13 +86,13 @@ class SpeedControl:
             self._nudge += side * NUDGE * self._gentle * dt
         return self._power(position, dt)
 
-    def _limited(self, position: float) -> TrajectoryPoint:
+    def _limited(self, position: float) -> MotionState:
         """Return the trajectory, limited to a lead that saturates the power, so that it waits for a slow motor."""
         reference = self._reference
         ahead = reference.position - position
         if abs(ahead) <= self._lag:
             return reference
-        return TrajectoryPoint(position + math.copysign(self._lag, ahead), reference.velocity)
+        return MotionState(position + math.copysign(self._lag, ahead), reference.velocity)
 
     def _power(self, position: float, dt: float) -> float:
         moved = position - self._last

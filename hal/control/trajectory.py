@@ -15,7 +15,7 @@ NOTHING: Final = 1e-9  # a smaller fraction of the distance of a period at full 
 
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryPoint:
+class MotionState:
     """A position and a velocity (per second)."""
 
     position: float
@@ -38,13 +38,13 @@ def braking_speed(way: float, acceleration: float, dt: float) -> float:
     return way / dt if n == 0 else (way / dt + step * n * (n + 1) / 2) / (n + 1)
 
 
-def at_speed(motion: TrajectoryPoint, velocity: float, acceleration: float, dt: float) -> TrajectoryPoint:
+def at_speed(motion: MotionState, velocity: float, acceleration: float, dt: float) -> MotionState:
     """Return the motion after one period on the way to a velocity."""
     new = approach(motion.velocity, velocity, acceleration * dt)
-    return TrajectoryPoint(motion.position + new * dt, new)
+    return MotionState(motion.position + new * dt, new)
 
 
-def to_place(motion: TrajectoryPoint, place: float, speed: float, acceleration: float, dt: float) -> TrajectoryPoint:
+def to_place(motion: MotionState, place: float, speed: float, acceleration: float, dt: float) -> MotionState:
     """Return the motion after one period on the way to rest exactly at `place`, at most at `speed` (above 0).
 
     It has arrived when the position is `place` and the velocity 0. If the speed is too high to stop in time, it
@@ -54,4 +54,4 @@ def to_place(motion: TrajectoryPoint, place: float, speed: float, acceleration: 
     target = math.copysign(min(speed, braking_speed(abs(way), acceleration, dt)), way) if way else 0.0
     new = approach(motion.velocity, target, acceleration * dt)
     remaining = way - new * dt
-    return TrajectoryPoint(place if abs(remaining) <= NOTHING * speed * dt else place - remaining, new)
+    return MotionState(place if abs(remaining) <= NOTHING * speed * dt else place - remaining, new)

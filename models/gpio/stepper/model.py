@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import trio
 
 from engine import Attributes, Board, Extra, Motor, MotorProperties, Powered, Started, model
-from hal.control import TrajectoryPoint, at_speed, to_place
+from hal.control import MotionState, at_speed, to_place
 from models.common.control_loop import ControlLoop, Goal
 from models.common.drive import check_revolutions, check_rpm
 from models.common.motion import HALT_TIME, check_finite, run_all, run_shielded
@@ -42,7 +42,7 @@ class GpioStepper(Motor):
         self._acceleration = config.acceleration_rpm_per_s / 60 * config.steps or math.inf
         self._command_lock = trio.Lock()  # commands are executed in the order of arrival
         self._braking = math.inf  # deceleration of the last stop, in steps/s²
-        self._motion = TrajectoryPoint(0.0)  # in steps
+        self._motion = MotionState(0.0)  # in steps
         self._steps = self._zero = 0
         self._last_step_time = -math.inf  # time of the last step
         self._periods = 0  # periods by which the trajectory has advanced since
@@ -79,7 +79,7 @@ class GpioStepper(Motor):
         await self._enable(True)
 
     async def _rest(self) -> None:
-        self._motion = TrajectoryPoint(float(self._steps))
+        self._motion = MotionState(float(self._steps))
         if self.attributes.idle == "release":
             await self._release()
         elif self._step_pin_high:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hal.control.trajectory import TrajectoryPoint, approach, at_speed, braking_speed, to_place
+from hal.control.trajectory import MotionState, approach, at_speed, braking_speed, to_place
 
 STEP = 1e-6  # permitted relative rounding error
 
@@ -19,14 +19,12 @@ accelerations = st.floats(0.1, 200) | st.just(math.inf)
 beats = st.floats(0.001, 0.1)
 
 
-def beats_to(
-    place: float, speed: float, acceleration: float, dt: float, begin: TrajectoryPoint
-) -> list[TrajectoryPoint]:
+def beats_to(place: float, speed: float, acceleration: float, dt: float, begin: MotionState) -> list[MotionState]:
     motions = [begin]
     enough = 100 + 3 * (abs(place - begin.position) + begin.velocity**2 / acceleration) / speed / dt
     if math.isfinite(acceleration):
         enough += 10 * (speed + abs(begin.velocity)) / acceleration / dt
-    while motions[-1] != TrajectoryPoint(place):
+    while motions[-1] != MotionState(place):
         assert len(motions) < enough, "does not arrive"
         motions.append(to_place(motions[-1], place, speed, acceleration, dt))
     return motions
@@ -39,7 +37,7 @@ def test_from_rest_it_arrives_exactly_within_speed_and_acceleration(
     start: float, place: float, speed: float, acceleration: float, dt: float
 ) -> None:
     assume(abs(place - start) / speed / dt < 20_000)
-    motions = beats_to(place, speed, acceleration, dt, TrajectoryPoint(start))
+    motions = beats_to(place, speed, acceleration, dt, MotionState(start))
     assert all(abs(motion.velocity) <= speed * (1 + STEP) for motion in motions)
     for before, after in itertools.pairwise(motions):
         assert abs(after.velocity - before.velocity) <= acceleration * dt * (1 + STEP) + 1e-9 * speed
@@ -56,7 +54,7 @@ def test_from_any_speed_it_arrives_within_the_acceleration(
     place: float, speed: float, acceleration: float, dt: float, velocity: float
 ) -> None:
     assume((abs(place) + velocity**2 / acceleration) / speed / dt < 20_000)
-    motions = beats_to(place, speed, acceleration, dt, TrajectoryPoint(0.0, velocity))
+    motions = beats_to(place, speed, acceleration, dt, MotionState(0.0, velocity))
     for before, after in itertools.pairwise(motions):
         assert abs(after.velocity - before.velocity) <= acceleration * dt * (1 + STEP) + 1e-9 * speed
 
@@ -66,7 +64,7 @@ def test_it_takes_as_long_as_a_trapezoid(way: float, speed: float, acceleration:
     assume(way / speed / dt < 20_000)
     peak = min(speed, math.sqrt(way * acceleration))
     ideal = way / peak + peak / acceleration if peak < speed else way / speed + speed / acceleration
-    took = (len(beats_to(way, speed, acceleration, dt, TrajectoryPoint(0.0))) - 1) * dt
+    took = (len(beats_to(way, speed, acceleration, dt, MotionState(0.0))) - 1) * dt
     assert ideal - 2 * dt <= took <= ideal + 4 * dt
 
 
@@ -88,7 +86,7 @@ def test_braking_speed_is_the_greatest_from_which_one_can_stop(way: float, accel
 def test_a_speed_is_reached_within_the_acceleration(
     before: float, after: float, acceleration: float, dt: float
 ) -> None:
-    motion = TrajectoryPoint(0.0, before)
+    motion = MotionState(0.0, before)
     for _ in range(math.ceil(abs(after - before) / (acceleration * dt)) + 1):
         new = at_speed(motion, after, acceleration, dt)
         assert abs(new.velocity - motion.velocity) <= acceleration * dt * (1 + STEP)
@@ -105,11 +103,11 @@ def test_approach_goes_no_farther_than_allowed() -> None:
 
 @given(st.lists(st.tuples(st.integers(-400, 400), st.integers(1, 60)), min_size=1, max_size=8))
 def test_a_new_goal_at_any_moment_needs_no_new_beginning(goals: list[tuple[int, int]]) -> None:
-    motion, dt = TrajectoryPoint(0.0), 0.01
+    motion, dt = MotionState(0.0), 0.01
     for place, count in goals:
         for _ in range(count):
             new = to_place(motion, place, 100.0, 500.0, dt)
             assert abs(new.velocity) <= 100.0 * (1 + STEP)
             assert abs(new.velocity - motion.velocity) <= 5.0 * (1 + STEP)
             motion = new
-    assert beats_to(goals[-1][0], 100.0, 500.0, dt, motion)[-1] == TrajectoryPoint(goals[-1][0])
+    assert beats_to(goals[-1][0], 100.0, 500.0, dt, motion)[-1] == MotionState(goals[-1][0])
