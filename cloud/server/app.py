@@ -37,6 +37,7 @@ from cloud.services.organizations import invitation_mail
 from cloud.services.releases import importing, renewal
 from cloud.services.releases.sources import Sources
 from cloud.services.reverse.calls import PART, MachineCalls
+from cloud.services.rollouts import proceeding
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
 from cloud.store.events import Events
@@ -111,6 +112,7 @@ class App:
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
             Node("fleet jobs", self._fleet_jobs, requires={"cloud"}, restart=FOREVER),
+            Node("rollouts", self._rollouts, requires={"cloud"}, restart=FOREVER),
             Node("release imports", self._imports, requires={"cloud"}, restart=FOREVER),
             *segment_nodes.nodes(self.options.seal_after, self.events, FOREVER),
             *training_nodes.nodes(self.options, FOREVER),
@@ -244,6 +246,9 @@ class App:
 
     async def _fleet_jobs(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         await runner.run(deps["cloud"], task_status=task_status)
+
+    async def _rollouts(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        await proceeding.run(deps["cloud"], task_status=task_status)
 
     async def _imports(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         sources = Sources.of(self.options.releases or self.options.data / "releases")

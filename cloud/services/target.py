@@ -30,6 +30,7 @@ from cloud.services.machines.signalling import SignallingService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.releases.releases import ReleaseService
+from cloud.services.rollouts.rollouts import RolloutService
 from cloud.services.training.following import TrainingService
 from cloud.services.training.training import MLTrainingService
 from cloud.services.triggers.triggers import TriggerService
@@ -57,6 +58,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.TriggerService": TriggerService,
     "machine.cloud.v1.AlertService": AlertService,
     "machine.cloud.v1.ReleaseService": ReleaseService,
+    "machine.cloud.v1.RolloutService": RolloutService,
     "machine.cloud.v1.AgentService": AgentService,
     "machine.cloud.v1.HealthService": HealthService,
     "machine.cloud.v1.FleetService": FleetCalls,

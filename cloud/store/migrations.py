@@ -15,6 +15,7 @@ from cloud.store.tables import (
     registry,
     releases,
     requests,
+    rollouts,
     segments,
     sessions,
     signalling,
@@ -60,6 +61,7 @@ STEPS: Final = (
     lists.TABLES,
     jobs.TABLES,
     alerts.TABLES,
+    rollouts.TABLES,
 )
 
 

@@ -193,6 +193,16 @@ RELEASE_FILES: Final = _count_limit(
     "release_files", 1000, "files", "of releases in one organization", "withdraw old versions, and wait a day"
 )
 ROLLOUTS: Final = _count_limit("rollouts", 1000, "rollouts", "of one program", "withdraw old versions")
+OPEN_ROLLOUTS: Final = _count_limit(
+    "open_rollouts", 50, "open rollouts", "of one organization", "finish one, or go back"
+)
+KEPT_ROLLOUTS: Final = _count_limit(
+    "kept_rollouts", 100, "rollouts", "of one organization that are kept; the oldest ended ones are deleted", "wait"
+)
+ROLLOUT_STAGES: Final = Limit("rollout_stages", 20, "stages", "of one rollout", "join some of them")
+ROLLOUT_MACHINES: Final = Limit(
+    "rollout_machines", 10_000, "machines", "in one rollout", "select fewer, for example one location at a time"
+)
 AGENT_REPORT: Final = Limit("agent_report", 64 * KIB, "bytes", "in one report of an agent", "send less at once")
 LABELS: Final = _count_limit("labels", MAX_ANNOTATIONS, "labels", "of one file", "remove labels from the file")
 
@@ -314,6 +324,10 @@ LIMITS: Final = (
     LABELS,
     RELEASE_FILES,
     ROLLOUTS,
+    OPEN_ROLLOUTS,
+    KEPT_ROLLOUTS,
+    ROLLOUT_STAGES,
+    ROLLOUT_MACHINES,
     AGENT_REPORT,
     SDP,
     SIGNAL,

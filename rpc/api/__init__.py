@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rpc.api.cloud_v1 import HISTORY as HISTORY
     from rpc.api.cloud_v1 import INVITATIONS as INVITATIONS
     from rpc.api.cloud_v1 import RELEASES as RELEASES
+    from rpc.api.cloud_v1 import ROLLOUTS as ROLLOUTS
     from rpc.api.cloud_v1 import TRAINING as TRAINING
     from rpc.api.cloud_v1 import TRIGGERS as TRIGGERS
     from rpc.api.convert.encode import field_filler as field_filler
@@ -88,6 +89,7 @@ else:
                 "HISTORY",
                 "INVITATIONS",
                 "RELEASES",
+                "ROLLOUTS",
                 "TRAINING",
                 "TRIGGERS",
             ],

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from rpc.api.cloud_v1_alerts import ALERT_MESSAGES
+from rpc.api.cloud_v1_rollouts import ROLLOUT_MESSAGES, ROLLOUT_METHODS
 from rpc.api.well_known import DURATION as _DURATION
 from rpc.api.well_known import MAP as _MAP
 from rpc.api.well_known import STRUCT as _STRUCT
@@ -35,6 +36,7 @@ HEALTH: Final = f"{PACKAGE}.HealthService"
 FLEET: Final = f"{PACKAGE}.FleetService"
 TRAINING: Final = f"{PACKAGE}.TrainingService"
 ALERTS: Final = f"{PACKAGE}.AlertService"
+ROLLOUTS: Final = f"{PACKAGE}.RolloutService"
 
 _FILES: Final = tuple(f"google/protobuf/{name}.proto" for name in ("duration", "struct", "timestamp"))
 
@@ -495,6 +497,7 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "RemoveNotificationRequest": ("string organization_id = 1", "string type = 2", "string value = 3"),
     "RemoveNotificationResponse": (),
     **ALERT_MESSAGES,
+    **ROLLOUT_MESSAGES,
 }
 """Fields of each message, as in a .proto file."""
 
@@ -526,6 +529,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "GetDelivery",
         "ReplayDelivery",
     ),
+    ROLLOUTS: ROLLOUT_METHODS,
     RELEASES: (
         "ListReleases",
         "CreateReleaseKeys",

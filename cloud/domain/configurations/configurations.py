@@ -64,7 +64,7 @@ def resolution(sql: Sql, subject: str | PartRecord) -> tuple[str, Resolved]:
 
 
 def _merged(sql: Sql, record: PartRecord, document: Mapping[str, Any]) -> Resolved:
-    return resolve(document, fragments.finder(sql, record.organization_id))
+    return resolve(document, fragments.finder(sql, record.organization_id, part=record.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def candidate(
     equal, merged = current_document == document, document
     if not equal:
         check_unmasked(document, current_document)
-        resolved = resolve(document, fragments.finder(sql, record.organization_id, lookups))
+        resolved = resolve(document, fragments.finder(sql, record.organization_id, lookups, record.id))
         fragments.checked(resolved)
         merged = resolved.document
         if resolved.used:
@@ -123,7 +123,8 @@ def put(sql: Sql, candidate: CheckedConfiguration, author: Author, now: datetime
     """
     record = part(sql, candidate.part)
     if record.revision != candidate.revision or any(
-        fragments.usable(sql, *lookup) != revision for lookup, revision in candidate.lookups.items()
+        fragments.usable(sql, *lookup, part=candidate.part) != revision
+        for lookup, revision in candidate.lookups.items()
     ):
         raise Stale
     if candidate.equal:

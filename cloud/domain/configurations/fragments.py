@@ -12,6 +12,7 @@ from cloud.documents import pieces, resolve
 from cloud.documents.readable import document_text
 from cloud.documents.unmasked import check_unmasked
 from cloud.domain.configurations.fragment_uses import note_uses, notify_parts, parts_using, pinned
+from cloud.domain.configurations.given import check_not_rolled_out, given
 from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
@@ -31,7 +32,10 @@ Lookups = dict[tuple[str, str, str], int | None]
 
 @dataclass(frozen=True, slots=True)
 class FragmentRecord:
-    """A fragment. `saved` is the time of its newest revision."""
+    """A fragment. `saved` is the time of its newest revision.
+
+    `given` is the revision of machines that name none and that no rollout has reached: usually the newest.
+    """
 
     id: str
     organization_id: str
@@ -41,11 +45,12 @@ class FragmentRecord:
     created: datetime
     revision: int
     saved: datetime
+    given: int
 
 
 _FRAGMENT: Final = """
     SELECT fragments.id, organization_id, organizations.name AS organization, fragments.name, visibility,
-        fragments.created, revision, saved
+        fragments.created, revision, saved, COALESCE(given, revision) AS given
     FROM fragments JOIN organizations ON organizations.id = fragments.organization_id
 """
 
@@ -133,18 +138,45 @@ def candidate(
     return CheckedFragment(subject, text, equal, record.revision, record.visibility, uses, lookups)
 
 
-def put(sql: Sql, candidate: CheckedFragment, author: Author, now: datetime) -> None:
-    """Save a candidate as the newest revision and notify machines that use it. Stale if it must be checked again."""
+def put(sql: Sql, candidate: CheckedFragment, author: Author, now: datetime, *, held: bool = False) -> None:
+    """Save a candidate as the newest revision and notify machines that use it. Stale if it must be checked again.
+
+    With `held`, no machine gets the revision until a rollout gives it to some. Without it, PRECONDITION while a rollout
+    decides which machines get which revision.
+    """
     record = fragment(sql, candidate.id)
     if (record.revision, record.visibility) != (candidate.revision, candidate.visibility):
         raise Stale
     _require_fresh(sql, candidate)
     if candidate.equal:
         return
+    if not held:
+        check_not_rolled_out(sql, candidate.id, "", "its newest revision cannot be given to all machines at once")
     revision, moment = candidate.revision + 1, max(stored(now), stored(record.saved) + 1)
     _add_revision(sql, candidate, moment, author)
-    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, candidate.id)
-    notify_parts(sql, candidate.id)
+    sql.run(
+        "UPDATE fragments SET revision = ?, saved = ?, given = ? WHERE id = ?",
+        revision,
+        moment,
+        record.given if held else None,
+        candidate.id,
+    )
+    if not held:
+        notify_parts(sql, candidate.id)
+
+
+def give(sql: Sql, subject: str, channel: str, revision: int) -> None:
+    """Give a revision to all machines that name the tag `channel`, or none if it is empty."""
+    if channel:
+        sql.run("UPDATE fragment_tags SET revision = ? WHERE fragment_id = ? AND tag = ?", revision, subject, channel)
+    else:
+        sql.run(
+            "UPDATE fragments SET given = CASE WHEN revision = ? THEN NULL ELSE ? END WHERE id = ?",
+            revision,
+            revision,
+            subject,
+        )
+    notify_parts(sql, subject)
 
 
 def _require_fresh(sql: Sql, candidate: CheckedFragment) -> None:
@@ -185,6 +217,9 @@ def delete_fragment(sql: Sql, subject: str) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="remove it from their configurations first",
         )
+    check_not_rolled_out(sql, subject, "", "it cannot be deleted")
+    for tag, _ in tags(sql, subject):
+        check_not_rolled_out(sql, subject, tag, "it cannot be deleted")
     sql.run("DELETE FROM fragment_uses WHERE kind = 'fragment' AND subject = ?", subject)
     sql.run("DELETE FROM fragment_tags WHERE fragment_id = ?", subject)
     sql.run("DELETE FROM fragment_revisions WHERE fragment_id = ?", subject)
@@ -205,14 +240,7 @@ def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
 
 def revision_of(sql: Sql, subject: str, version: str) -> int | None:
     """Return the revision for a version: a number, a tag, or "" for the newest; None if there is none."""
-    if not version:
-        return fragment(sql, subject).revision
-    if version.isascii() and version.isdigit() and len(version) < 10:
-        query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND revision = ?"
-        row = sql.row(query, subject, int(version))
-    else:
-        row = sql.row("SELECT revision FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, version)
-    return None if row is None else int(row["revision"])
+    return given(sql, subject, version) if version else fragment(sql, subject).revision
 
 
 def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> Revisions:
@@ -251,6 +279,7 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
             remedy="use 1 to 60 lowercase letters, digits, - and _; the first must not be a digit or v",
         )
     document_of(sql, subject, revision)
+    check_not_rolled_out(sql, subject, tag, f"its tag {tag} cannot be moved")
     if tag not in dict(tags(sql, subject)):
         FRAGMENT_TAGS.check_count(counted(sql, "fragment_tags", "fragment_id", subject), "the fragment")
     sql.run(
@@ -265,6 +294,7 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
 
 def delete_tag(sql: Sql, subject: str, tag: str) -> None:
     """Delete a tag; NOT_FOUND. PRECONDITION while a current configuration is pinned to it."""
+    check_not_rolled_out(sql, subject, tag, f"its tag {tag} cannot be deleted")
     parts = [part for part in parts_using(sql, subject) if pinned(sql, part, subject, tag)]
     if parts:
         raise MachineError(
@@ -279,22 +309,23 @@ def delete_tag(sql: Sql, subject: str, tag: str) -> None:
 # ---- merging
 
 
-def usable(sql: Sql, organization: str, subject: str, version: str) -> int | None:
-    """Return the revision for a version of a fragment; None if the organization may not use the fragment."""
+def usable(sql: Sql, organization: str, subject: str, version: str, part: str = "") -> int | None:
+    """Return the revision that a part gets for a version of a fragment, without a part that of machines which no
+    rollout has reached; None if the organization may not use the fragment.
+    """
     row = sql.row("SELECT organization_id, visibility FROM fragments WHERE id = ?", subject)
     if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
         return None
-    return revision_of(sql, subject, version)
+    return given(sql, subject, version, part)
 
 
-def finder(sql: Sql, organization: str, lookups: Lookups | None = None) -> resolve.Find:
-    """Return a function that finds the fragments that an organization may use: its own and non-private ones.
-
-    `lookups` records its results.
+def finder(sql: Sql, organization: str, lookups: Lookups | None = None, part: str = "") -> resolve.Find:
+    """Return a function that finds the fragments that an organization may use: its own and non-private ones, in the
+    revisions that a part gets; see `usable`. `lookups` records its results.
     """
 
     def find(subject: str, version: str) -> resolve.Fragment | None:
-        revision = usable(sql, organization, subject, version)
+        revision = usable(sql, organization, subject, version, part)
         if lookups is not None:
             lookups[organization, subject, version] = revision
         return None if revision is None else resolve.Fragment(subject, revision, document_of(sql, subject, revision))
@@ -371,6 +402,7 @@ def _record(row: Mapping[str, Any]) -> FragmentRecord:
         moment_of(row["created"]),
         row["revision"],
         moment_of(row["saved"]),
+        row["given"],
     )
 
 

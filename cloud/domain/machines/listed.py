@@ -19,6 +19,8 @@ OFFLINE: Final = "offline"
 DEGRADED: Final = "degraded"
 TOPIC: Final = "fleet"
 """Topic of events about changed rows; the subject is the machine."""
+DUE: Final = "rollout due"
+"""Topic of events about machines that rollouts must look at; the subject is empty."""
 
 _UP: Final = (ONLINE, DEGRADED)
 
@@ -36,6 +38,7 @@ def refresh(sql: Sql, machine: str, called: str = "") -> None:
     )
     if not parts:
         return
+    look(sql, machine)
     before = sql.row(
         "SELECT organization_id, location_id, name, state, calm, server, agent, updates, updating, stale "
         "FROM fleet_rows WHERE machine_id = ?",
@@ -50,6 +53,12 @@ def refresh(sql: Sql, machine: str, called: str = "") -> None:
     else:
         return
     sql.notify(TOPIC, machine)
+
+
+def look(sql: Sql, machine: str) -> None:
+    """Have open rollouts look at a machine: something was reported that they may wait for."""
+    if sql.run("UPDATE staged_machines SET due = 0 WHERE machine_id = ? AND watched = 1", machine):
+        sql.notify(DUE, "")
 
 
 def refresh_part(sql: Sql, part: str, *, called: bool = False) -> None:

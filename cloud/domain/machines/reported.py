@@ -86,6 +86,12 @@ def number_of(reported: Mapping[str, Any], key: str) -> int | None:
     return round(value)
 
 
+def fragment_revisions(reported: Mapping[str, Any], fragment: str) -> set[str]:
+    """Return all revisions of a fragment that a part runs: it may use one more than once; see `fragment_revision`."""
+    entries = (each.rpartition("-") for each in text_of(reported, "revision").partition("+")[2].split("."))
+    return {revision for name, _, revision in entries if name and name == fragment[:8]}
+
+
 def text_of(reported: Mapping[str, Any], key: str) -> str:
     """Return a text of a report; empty for anything else."""
     value = reported.get(key, "")

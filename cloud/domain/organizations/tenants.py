@@ -116,6 +116,10 @@ _RELEASES: Final = (
 """Tables of signed releases, deleted with their organization, apart from the files."""
 
 
+_STAGED: Final = ("staged_machines", "staged_counts", "staged_events")
+"""Tables of rollouts in stages, whose rows name their rollout."""
+
+
 _ALERTS: Final = ("alert_notices", "alert_events", "alerts", "alert_targets", "alert_rules")
 """Tables of alerts, deleted with their organization."""
 
@@ -142,6 +146,12 @@ def delete_organization(sql: Sql, subject: str) -> None:
         "DELETE FROM fleet_job_machines WHERE job_id IN (SELECT id FROM fleet_jobs WHERE organization_id = ?)", subject
     )
     sql.run("DELETE FROM fleet_jobs WHERE organization_id = ?", subject)
+    for table in _STAGED:
+        sql.run(
+            f"DELETE FROM {table} WHERE rollout_id IN (SELECT id FROM staged_rollouts WHERE organization_id = ?)",
+            subject,
+        )
+    sql.run("DELETE FROM staged_rollouts WHERE organization_id = ?", subject)
     for table in (*_RELEASES, *_ALERTS):
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rollout_rules import ROLLOUTS
 from cloud.domain.permissions.rules import (
     Rule,
     home_operator,
@@ -454,6 +455,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
     "machine.cloud.v1.AlertService": ALERTS,
+    "machine.cloud.v1.RolloutService": ROLLOUTS,
     "machine.cloud.v1.AgentService": AGENTS,
     "machine.cloud.v1.HealthService": HEALTH,
     "machine.cloud.v1.FleetService": FLEET_CALLS,

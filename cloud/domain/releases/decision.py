@@ -20,6 +20,7 @@ class RolloutState(Enum):
     PAUSED = "paused"
     STOPPED = "stopped"  # by itself, because too many machines rolled back, or by a person
     FINISHED = "finished"  # released to all machines
+    REVERTED = "reverted"  # taken back from all machines: they get the version before
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Rollout:
     stop_after: int | None = None  # most machines that may roll back
     state: RolloutState = RolloutState.ACTIVE
     reason: str = ""
+    staged: bool = False  # `included` of the facts decides, instead of percentage, tags and locations
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class RolloutFacts:
     tags: frozenset[str] = frozenset()
     locations: frozenset[str] = frozenset()  # its location and those around it
     running: str = ""  # version of the program that it reported
+    included: frozenset[str] = frozenset()  # ids of the rollouts in stages that have reached it
 
 
 def choose(
@@ -80,6 +83,8 @@ def gets(rollout: Rollout, facts: RolloutFacts) -> bool:
             return selected(rollout, facts) or facts.running == rollout.version
         case RolloutState.PAUSED | RolloutState.STOPPED:
             return facts.running == rollout.version
+        case RolloutState.REVERTED:
+            return False
 
 
 def selected(rollout: Rollout, facts: RolloutFacts) -> bool:
@@ -87,6 +92,8 @@ def selected(rollout: Rollout, facts: RolloutFacts) -> bool:
 
     The share of a machine depends only on the rollout and the machine, so a higher percentage only adds machines.
     """
+    if rollout.staged:
+        return rollout.id in facts.included
     if rollout.tags and not rollout.tags & facts.tags:
         return False
     if rollout.locations and not rollout.locations & facts.locations:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from cloud.domain.machines import listed
 from cloud.domain.machines.machines import note_gone, note_seen
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.machines.reported import UPDATES
@@ -75,6 +76,7 @@ def store(sql: Sql, subject: str, report: Report, now: datetime) -> None:
         new = [row for row in new if (row[2], row[3]) not in before]
         sql.many(_INSERT, new[-OUTCOMES:])
         if new:
+            listed.look(sql, record.machine_id)
             _keep_newest(sql, subject, program)
             _announce(sql, subject, max(new, key=lambda row: row[3]), now)
         for version in sorted({str(row[5]) for row in new if row[7] == rollouts.ROLLED_BACK}):

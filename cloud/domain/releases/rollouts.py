@@ -23,7 +23,8 @@ from uplink.releases import DEV, STABLE
 MAX_SELECTED: Final = 100
 """Tags, and locations, of one rollout."""
 ROLLED_BACK: Final = "rolled_back"
-_FAILED: Final = (ROLLED_BACK, "rejected")
+FAILED: Final = (ROLLED_BACK, "rejected")
+"""Outcomes of updates that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,10 @@ def start(
     tags: Collection[str] = (),
     locations: Collection[str] = (),
     stop_after: int | None = None,
+    staged: str = "",
 ) -> StoredRollout:
-    """Start a rollout, or widen one that is not finished to a higher percentage.
+    """Start a rollout, or widen one that is not finished to a higher percentage. `staged` is the id of the rollout in
+    stages that decides which machines get the version.
 
     PRECONDITION if the version is released to all machines already, another rollout of the program is not finished, or
     an existing one would be narrowed. INVALID.
@@ -99,14 +102,17 @@ def start(
         raise MachineError("the number of roll-backs must be 0 to 1,000,000", kind=ErrorKind.INVALID)
     existing = {entry.rollout.version: entry for entry in rollouts(sql, owner) if entry.rollout.program == program}
     before = existing.get(version)
-    if before is not None:
+    again = before is not None and bool(staged) and before.rollout.state is RolloutState.REVERTED
+    if before is not None and not again:
         return _widen(sql, owner, before, percent, frozenset(tags), frozenset(locations), stop_after, now)
     in_force = {target.custom.version for target in repository.targets(sql, owner, program)}
-    _check_new(sql, owner, program, version, in_force)
+    if before is not None:  # it was taken back before
+        sql.run("DELETE FROM rollouts WHERE id = ?", before.rollout.id)
+    _check_new(sql, owner, program, version, in_force, again=again)
     unfinished = [
         name
         for name, entry in existing.items()
-        if entry.rollout.state is not RolloutState.FINISHED and name in in_force
+        if entry.rollout.state not in (RolloutState.FINISHED, RolloutState.REVERTED) and name in in_force
     ]
     if unfinished:
         raise MachineError(
@@ -116,7 +122,8 @@ def start(
         )
     ROLLOUTS.check_count(len(existing), "the program")
     row: dict[str, Any] = {
-        "id": new_id(),
+        "id": staged or new_id(),
+        "staged": int(bool(staged)),
         "organization_id": owner,
         "program": program,
         "version": version,
@@ -159,6 +166,16 @@ def set_state(
         before.rollout.id,
     )
     sql.notify(repository.TOPIC, owner)
+
+
+def check_not_staged(entry: Rollout) -> None:
+    """Raise PRECONDITION for a rollout whose state and share the rollout in stages decides."""
+    if entry.staged:
+        raise MachineError(
+            f"{entry.program} {entry.version} is rolled out in stages",
+            kind=ErrorKind.PRECONDITION,
+            remedy="use the page Rollouts, or `machine cloud rollouts`",
+        )
 
 
 def stop_if_failing(sql: Sql, owner: str, program: str, version: str, now: datetime) -> bool:
@@ -205,7 +222,19 @@ def facts(sql: Sql, part: PartRecord, running: str) -> RolloutFacts:
     """
     platform, reported = str(part.reported.get("platform", "")), part.reported.get("platform_tags") or ()
     places = frozenset(place.id for place in above(sql, part.location_id))
-    return RolloutFacts(part.id, platform, frozenset(map(str, reported)) | _own_tags(sql, part), places, running)
+    tags = frozenset(map(str, reported)) | _own_tags(sql, part)
+    return RolloutFacts(part.id, platform, tags, places, running, _included(sql, part))
+
+
+def _included(sql: Sql, part: PartRecord) -> frozenset[str]:
+    """Return the ids of the open rollouts in stages that have reached a part."""
+    rows = sql.rows(
+        "SELECT rollout_id FROM staged_machines JOIN staged_rollouts ON staged_rollouts.id = rollout_id "
+        "WHERE machine_id = ? AND part_id = ? AND ended IS NULL AND staged_machines.stage <= staged_rollouts.stage",
+        part.machine_id,
+        part.id,
+    )
+    return frozenset(row["rollout_id"] for row in rows)
 
 
 def _own_tags(sql: Sql, part: PartRecord) -> frozenset[str]:
@@ -221,8 +250,8 @@ def _own_tags(sql: Sql, part: PartRecord) -> frozenset[str]:
 
 
 _ALL: Final = (
-    "SELECT id, program, version, percent, tags, locations, stop_after, state, reason, created, changed, counted "
-    "FROM rollouts"
+    "SELECT id, program, version, percent, tags, locations, stop_after, state, reason, staged, created, changed, "
+    "counted FROM rollouts"
 )
 _OUTCOMES: Final = """
     FROM agent_outcomes JOIN parts ON parts.id = agent_outcomes.part_id JOIN machines ON machines.id = machine_id
@@ -231,7 +260,7 @@ _OUTCOMES: Final = """
 """
 
 
-def _check_new(sql: Sql, owner: str, program: str, version: str, in_force: Collection[str]) -> None:
+def _check_new(sql: Sql, owner: str, program: str, version: str, in_force: Collection[str], *, again: bool) -> None:
     if not repository.exists(sql, owner):
         raise MachineError(
             "this organization has no release repository",
@@ -241,7 +270,9 @@ def _check_new(sql: Sql, owner: str, program: str, version: str, in_force: Colle
     if version not in in_force:
         raise missing("release", f"{program} {version}")
     all_targets = repository.targets(sql, owner, program)
-    if any(target.custom.version == version and STABLE in target.custom.channels for target in all_targets):
+    if not again and any(
+        target.custom.version == version and STABLE in target.custom.channels for target in all_targets
+    ):
         raise MachineError(
             f"{program} {version} is in the channel {STABLE} and released to all machines already",
             kind=ErrorKind.PRECONDITION,
@@ -261,6 +292,7 @@ def _widen(
 ) -> StoredRollout:
     old = before.rollout
     same = (tags or old.tags) == old.tags and (locations or old.locations) == old.locations
+    check_not_staged(old)
     if old.state is RolloutState.FINISHED or percent < old.percent or not same:
         raise MachineError(
             f"there is a rollout of {old.program} {old.version} to {old.percent:g} % ({old.state.value}), which can "
@@ -307,5 +339,6 @@ def _stored(row: Mapping[str, Any]) -> StoredRollout:
         stop_after=row["stop_after"],
         state=RolloutState(row["state"]),
         reason=row["reason"],
+        staged=bool(row["staged"]),
     )
     return StoredRollout(entry, moment_of(row["created"]), moment_of(row["changed"]), moment_of(row["counted"]))

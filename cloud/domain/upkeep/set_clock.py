@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cloud.domain.fleet import jobs as fleet_jobs
+from cloud.domain.machines import listed
 from cloud.domain.people import invites
 from cloud.domain.training import jobs
 from cloud.domain.triggering import deliveries
@@ -22,6 +23,7 @@ DEADLINES: Final[Sequence[tuple[str, str, str]]] = (
     ("fleet_jobs", "lease", fleet_jobs.TOPIC),
     ("invites", "due", invites.TOPIC),
     ("live", "watched", "watched"),
+    ("staged_machines", "due", listed.DUE),
     ("training_jobs", "lease", jobs.TOPIC),
 )
 """Table and column of each deadline that is stored, and the topic of its listeners."""

@@ -130,7 +130,7 @@ class Configurations(Service):
         lookups: fragments.Lookups = {}
         home = is_home(sql, self.author, place_of(sql, ObjectKind.PART, part))
         if not home:
-            find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
+            find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups, part)
             for fragment in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
                 if find(fragment, "") is None:
                     raise tenants.missing("fragment", fragment)

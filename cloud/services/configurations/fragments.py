@@ -256,7 +256,7 @@ class Fragments(Service):
 
         def work(sql: Sql) -> m.Resolution:
             place = place_of(sql, ObjectKind.ROBOT, machine_id)
-            find = find_own = fragments.finder(sql, place.organization)
+            find_own = fragments.finder(sql, place.organization)
             if not is_home(sql, self.author, place):
                 find_own = self._finder(sql)
                 for subject in (*additional_fragment_ids, *(each.fragment_id for each in additional_fragments)):
@@ -264,6 +264,7 @@ class Fragments(Service):
             entries: list[tuple[Any, resolve.Find]] = []
             for part in machines.parts(sql, machine_id):
                 document = configurations.current(sql, part.id)[1]
+                find = fragments.finder(sql, place.organization, part=part.id)
                 entries += [(entry, find) for entry in resolve.entries(document, "fragments")]
             entries += [({"id": subject}, find_own) for subject in additional_fragment_ids]
             entries += [

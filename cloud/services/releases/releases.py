@@ -209,6 +209,7 @@ class Releases(Service):
 
         def work(sql: Sql) -> m.RolloutInfo:
             reason = "stopped by a person" if state == RolloutState.STOPPED.value else ""
+            rollouts.check_not_staged(rollouts.rollout(sql, organization_id, program, version).rollout)
             rollouts.set_state(sql, organization_id, program, version, RolloutState(state), self.now(), reason)
             return _rollout(sql, organization_id, rollouts.rollout(sql, organization_id, program, version))
 
@@ -239,7 +240,7 @@ class ReleaseService(Releases):
     """machine.cloud.v1.ReleaseService."""
 
 
-_SETTABLE: Final = tuple(state.value for state in RolloutState)
+_SETTABLE: Final = tuple(state.value for state in RolloutState if state is not RolloutState.REVERTED)
 
 
 def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:

@@ -1,0 +1,1 @@
+"""Calls for rollouts in stages, and the task that lets them proceed."""
