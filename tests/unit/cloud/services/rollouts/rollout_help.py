@@ -1,0 +1,108 @@
+"""Machines that follow their configurations and report, for the tests of machine.cloud.v1.RolloutService."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from cloud.domain.machines import machines
+from cloud.domain.rollouts import stepping
+from cloud.server.memory import ROBOT, MemoryCloud
+from cloud.services.machines.following import Following
+from cloud.store.sql import Sql
+from cloud.values.author import PART, Author
+from rpc.api.cloud_v1 import ROLLOUTS
+
+ARM = {"components": [{"name": "arm", "api": "rdk:component:arm", "model": "fake"}]}
+
+
+async def call(cloud: MemoryCloud, name: str, /, caller: str = "", **arguments: Any) -> Any:
+    """Make a call as the owner, or as another key."""
+    return await cloud.client(caller).call(ROLLOUTS, "", name, **arguments)
+
+
+async def proceed(cloud: MemoryCloud) -> None:
+    """Look at machines until none is due."""
+    while await cloud.cloud.store.write(lambda sql: stepping.step(sql, cloud.cloud.clock())):
+        pass
+
+
+def document(speed: int) -> str:
+    return json.dumps(ARM | {"log": [{"pattern": f"speed{speed}", "level": "info"}]})
+
+
+class Machine:
+    """A machine that fetches its configuration by the published call, and reports what it runs as a machine does."""
+
+    def __init__(self, cloud: MemoryCloud, part: str, name: str, *, breaks: bool = False) -> None:
+        self._cloud = cloud
+        self.part = part
+        self.name = name
+        self.breaks = breaks
+        self.revision = ""
+        self._following = Following(cloud.cloud, Author(PART, part), part)
+
+    async def follow(self, bad: str = "") -> str:
+        """Fetch the configuration and report; problems if it has the fragment in the revision `bad` and `breaks`."""
+        reply = await self._cloud.client(self.part, PART).call(ROBOT, "", "config", id=self.part)
+        self.revision = reply["revision"]
+        ill = self.breaks and bool(bad) and self.given == bad
+        await self._following.keep({"revision": self.revision, "unhealthy": int(ill), "rejected": ""}, None)
+        return self.given
+
+    @property
+    def given(self) -> str:
+        """The revision of the fragment in the configuration."""
+        return self.revision.rpartition("-")[2]
+
+    async def report(self, **values: Any) -> None:
+        """Report values beside the revision, such as `rejected`."""
+        await self._following.keep({"revision": self.revision} | values, None)
+
+    async def stop(self) -> None:
+        """Stop orderly: it is offline from now on."""
+        await self._following.end()
+
+
+async def fleet(
+    cloud: MemoryCloud, count: int, uses: Any, *, breaking: Sequence[int] = (), location: str = ""
+) -> list[Machine]:
+    """Create machines `m000`, `m001` ... that are online and use a fragment."""
+
+    def work(sql: Sql) -> list[tuple[str, str]]:
+        made = []
+        for number in range(count):
+            place = location or cloud.first.location
+            subject = machines.create_machine(sql, place, f"m{number:03}", cloud.cloud.clock())
+            made.append((machines.parts(sql, subject)[0].id, f"m{number:03}"))
+        return made
+
+    made = await cloud.cloud.store.write(work)
+    for part, _ in made:
+        await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [uses]}))
+    result = [Machine(cloud, part, name, breaks=number in breaking) for number, (part, name) in enumerate(made)]
+    for machine in result:
+        await machine.follow()
+    return result
+
+
+async def fragment(cloud: MemoryCloud) -> str:
+    """Create a fragment; return its id."""
+    made = await cloud.app(
+        "create_fragment", name="arms", organization_id=cloud.first.organization, config=json.loads(document(1))
+    )
+    return str(made["id"])
+
+
+async def save(cloud: MemoryCloud, subject: str, speed: int = 2) -> str:
+    """Save a revision for a rollout; return its number."""
+    new: str = await call(
+        cloud, "update_fragment_for_rollout", fragment_id=subject, fragment_config_json=document(speed)
+    )
+    return new
+
+
+def plan(subject: str, revision: str, *shares: float, **more: Any) -> dict[str, Any]:
+    stages = [{"percent": share} for share in shares or (5, 25, 100)]
+    return {"kind": "fragment", "subject": subject, "revision": revision, "stages": stages, "soak_seconds": 300, **more}
