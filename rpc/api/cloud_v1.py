@@ -176,6 +176,7 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
         f"{_TIME} created = 9",
         f"{_TIME} changed = 10",
         "int32 rolled_back = 11",
+        "bool staged = 12",
     ),
     "RolloutMachine": (
         "string part_id = 1",

@@ -48,6 +48,7 @@ class RolloutInfo(Struct, frozen=True):
     created: datetime
     changed: datetime
     rolled_back: int  # machines that rolled back since it was started or resumed
+    staged: bool = False  # a rollout in stages decides; see RolloutService
 
 
 class ReleaseRepository(Struct, frozen=True):

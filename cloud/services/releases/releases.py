@@ -286,6 +286,7 @@ def _rollout(sql: Sql, owner: str, entry: rollouts.StoredRollout) -> m.RolloutIn
         entry.created,
         entry.changed,
         len(rollouts.rolled_back(sql, owner, entry)),
+        rollout.staged,
     )
 
 

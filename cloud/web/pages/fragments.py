@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor, FragmentEditing, Save
 from cloud.services.configurations.fragment_messages import Visibility
+from cloud.services.rollouts.rollouts import RolloutService
 from cloud.values.author import Author
 from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.site import author_of, fields, redirect, render, text_of
@@ -149,7 +151,7 @@ class _Pages:
         service, _, subject = self._services(request)
         action = text_of(form, "action")
         editing = await service.fragment_editing(subject)
-        if action in ("review", "save", "add", "check", "edit"):
+        if action in ("review", "save", "hold", "add", "check", "edit"):
             return await self._draft(request, form, action, editing)
         changes: Mapping[str, Callable[[Request, FormData], Awaitable[str]]] = {
             "tag": self._tag,
@@ -179,8 +181,8 @@ class _Pages:
             document = await room.run(place, lambda: editor.document_in(text))
             if base != editing.fragment.revision and not same(editing.document, document):
                 return await self._merge(request, editing, base, document)
-            if action == "save":
-                return await self._save(request, editing, base, document, text)
+            if action in ("save", "hold"):
+                return await self._save(request, editing, base, document, text, held=action == "hold")
         except MachineError as error:
             if error.kind is ErrorKind.PERMISSION:
                 raise
@@ -205,15 +207,29 @@ class _Pages:
         return await self._page(request, editing, text, editing.fragment.revision, note=note)
 
     async def _save(
-        self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any], text: str
+        self,
+        request: Request,
+        editing: FragmentEditing,
+        base: int,
+        document: dict[str, Any],
+        text: str,
+        *,
+        held: bool,
     ) -> Response:
+        """Save the draft; with `held`, for a rollout, which is to be started next."""
         service, app, subject = self._services(request)
         last_update = (await self._revision(request, base)).revision.saved
         try:
+            if held:
+                rollouts = RolloutService(self._cloud, author_of(request))
+                revision = await rollouts.update_fragment_for_rollout(subject, text, last_update)
+                what = f"{editing.fragment.organization_id}/fragment/{subject}/"
+                return redirect(f"/rollouts/new?{urlencode({'what': what, 'revision': revision})}")
             await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=last_update)
         except MachineError as error:
-            if error.kind is ErrorKind.PRECONDITION:  # another save came in between
-                return await self._merge(request, await service.fragment_editing(subject), base, document)
+            newest = await service.fragment_editing(subject)
+            if error.kind is ErrorKind.PRECONDITION and newest.fragment.revision != base:
+                return await self._merge(request, newest, base, document)  # another save came in between
             raise
         return redirect(f"/fragments/{editing.fragment.id}")
 

@@ -52,6 +52,7 @@ COLOURS: Final = {
     RolloutState.PAUSED.value: "configuring",
     RolloutState.STOPPED.value: "unhealthy",
     RolloutState.FINISHED.value: "unconfigured",
+    RolloutState.REVERTED.value: "unconfigured",
 }
 
 
@@ -117,10 +118,10 @@ class _Pages:
             listed = await service.list_releases(organization.id)
             rollouts = []
             for info in listed.rollouts:
-                if info.state in ACTIONS:
+                if info.state in ACTIONS and not info.staged:
                     status = await service.get_rollout(organization.id, info.program, info.version)
                     rollouts.append(Rolling(info, counted(status), ACTIONS[info.state]))
-            finished = tuple(info for info in listed.rollouts if info.state not in ACTIONS)
+            finished = tuple(info for info in listed.rollouts if info.state not in ACTIONS and not info.staged)
             versions = versions_of(listed.targets, listed.rollouts)
             groups.append(
                 Group(
