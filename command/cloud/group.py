@@ -392,6 +392,7 @@ cloud.add_later(
         "triggers": "command.cloud.triggers:triggers",
         "alerts": "command.cloud.alerting.alerts:alerts",
         "releases": "command.cloud.releases.group:releases",
+        "rollouts": "command.cloud.rollouts.rollouts:rollouts",
         "agent": "command.cloud.agent:agent",
         "network": "command.machine.through.network:network",
     }

@@ -61,7 +61,7 @@ async def get(client: ApiClient, fragment: str, version: str) -> None:
     """Print the configuration in FRAGMENT."""
     from command.cloud.show import document_text
 
-    subject = (await _find(client, fragment))["id"]
+    subject = (await find(client, fragment))["id"]
     reply = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
     click.echo(document_text(reply["fragment"]["fragment_config_json"]))
 
@@ -82,13 +82,27 @@ async def create(client: ApiClient, name: str, file: Any, organization: str) -> 
 @fragments.command("set")
 @click.argument("fragment")
 @click.argument("file", type=click.File("rb"))
+@click.option("--for-rollout", is_flag=True, help="Give it to no machine: `machine cloud rollouts start` does.")
 @with_client
-async def set_command(client: ApiClient, fragment: str, file: Any) -> None:
+async def set_command(client: ApiClient, fragment: str, file: Any, for_rollout: bool) -> None:
     """Make FILE (- for standard input) the newest revision. Machines without a pinned version use it immediately."""
     document = _document(file.read())
-    current = await _find(client, fragment)
+    current = await find(client, fragment)
     text = json.dumps(document, ensure_ascii=False)
     last_update = current["last_updated"]
+    if for_rollout:
+        from rpc.api import ROLLOUTS
+
+        number = await client.call(
+            ROLLOUTS,
+            "",
+            "update_fragment_for_rollout",
+            fragment_id=current["id"],
+            fragment_config_json=text,
+            last_known_update=last_update,
+        )
+        click.echo(f"revision {number}: start its rollout with `machine cloud rollouts start {current['name']}`")
+        return
     saved = await client.call(
         APP,
         "",
@@ -110,7 +124,7 @@ async def history(client: ApiClient, fragment: str, count: int) -> None:
     from command.cloud.configurations.history import revisions
     from support.text.terminal import table
 
-    subject = (await _find(client, fragment))["id"]
+    subject = (await find(client, fragment))["id"]
     tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
     rows = [
         [
@@ -131,7 +145,7 @@ async def history(client: ApiClient, fragment: str, count: int) -> None:
 @with_client
 async def tag(client: ApiClient, fragment: str, tag: str, revision: str) -> None:
     """Set TAG to REVISION of FRAGMENT. Machines that are pinned to the tag use it immediately."""
-    subject = (await _find(client, fragment))["id"]
+    subject = (await find(client, fragment))["id"]
     await client.call(APP, "", "set_fragment_tag", fragment_id=subject, tag=tag, revision=revision)
 
 
@@ -141,7 +155,7 @@ async def tag(client: ApiClient, fragment: str, tag: str, revision: str) -> None
 @with_client
 async def untag(client: ApiClient, fragment: str, tag: str) -> None:
     """Remove TAG from FRAGMENT."""
-    subject = (await _find(client, fragment))["id"]
+    subject = (await find(client, fragment))["id"]
     await client.call(APP, "", "delete_fragment_tag", fragment_id=subject, tag=tag)
 
 
@@ -150,7 +164,7 @@ async def untag(client: ApiClient, fragment: str, tag: str) -> None:
 @with_client
 async def delete(client: ApiClient, fragment: str) -> None:
     """Delete FRAGMENT. It must not be in use."""
-    await client.call(APP, "", "delete_fragment", id=(await _find(client, fragment))["id"])
+    await client.call(APP, "", "delete_fragment", id=(await find(client, fragment))["id"])
 
 
 async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, Any]]:
@@ -161,7 +175,8 @@ async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, 
     return list(fragments_by_id.values())
 
 
-async def _find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
+async def find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
+    """Return a fragment of the caller's organizations by its name or id. ClickException."""
     available = await _all(client)
     matches = [fragment for fragment in available if is_called(fragment, name_or_id)]
     if len(matches) != 1:

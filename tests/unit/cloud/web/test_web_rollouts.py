@@ -108,11 +108,11 @@ async def test_operators_see_rollouts_and_have_no_buttons(cloud: MemoryCloud) ->
     assert "arms" in page.text
     assert "Pause" not in page.text
     assert (await post(operator, f"/rollouts/{owner}/{rollout}", action="back")).status == 403
-    assert (await post(operator, "/rollouts/new", **form(cloud, subject, new, start="yes"))).status == 403
+    assert (await post(operator, "/rollouts/new", **form(cloud, subject, new, start="yes", expected="4"))).status == 403
 
 
 async def test_the_table_has_the_versions_of_machines(cloud: MemoryCloud) -> None:
-    person, subject, new = await prepared(cloud, 2)
+    person, subject, _ = await prepared(cloud, 2)
     page = await person.get("/rollouts/versions")
     assert f'<a href="/fragments/{subject}">arms</a>' in page.text
     assert page.text.count('data-label="arms">1<') == 2

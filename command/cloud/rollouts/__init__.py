@@ -1,0 +1,1 @@
+"""`machine cloud rollouts`."""
