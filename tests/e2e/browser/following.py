@@ -1,0 +1,56 @@
+"""Machines that hold the push channel of a cloud and report what they run, as real ones do, without running it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from rpc.access import PART_SECRET
+from tests.e2e.cloud.process import CloudProcess
+from uplink import CloudAddress, connected
+
+APP = "viam.app.v1.AppService"
+
+
+class Follower:
+    """A machine. It reports a problem while its configuration has the revision `bad` of a fragment."""
+
+    def __init__(self, name: str, address: CloudAddress) -> None:
+        self.name = name
+        self.address = address
+        self.bad = ""
+        self.revision = ""
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with connected(self.address) as socket:
+            while True:
+                told = json.loads(await socket.get_message())
+                if "revision" not in told:
+                    continue
+                self.revision = told["revision"]
+                ill = bool(self.bad) and self.revision.endswith(f"-{self.bad}")
+                report = {"revision": self.revision, "state": "running", "unhealthy": int(ill), "rejected": ""}
+                await socket.send_message(json.dumps({"report": report}))
+
+
+@asynccontextmanager
+async def followers(running: CloudProcess, names: Sequence[str], fragment: str) -> AsyncIterator[list[Follower]]:
+    """Create machines that use a fragment, and let them follow while the context is open."""
+    made = []
+    async with running.client() as client:
+        for name in names:
+            robot = await client.call(APP, "", "new_robot", name=name, location=running.facts["location"])
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+            text = json.dumps({"fragments": [fragment]})
+            await client.call(APP, "", "update_robot_part", id=part["id"], robot_config_json=text)
+            url = f"http://{running.address}"
+            made.append(Follower(name, CloudAddress(url, part["id"], part["id"], PART_SECRET, part["secret"])))
+    async with trio.open_nursery() as nursery:
+        for follower in made:
+            nursery.start_soon(follower.run)
+        yield made
+        nursery.cancel_scope.cancel()
