@@ -178,13 +178,12 @@ def decide(facts: Facts) -> tuple[Move, str]:
     if facts.state is not RolloutState.ACTIVE:
         return Move.STAY, ""
     if facts.stop_after is not None and facts.failures > facts.stop_after:
-        machines = "machine" if facts.failures == 1 else "machines"
-        return Move.STOP, f"{facts.failures} {machines} failed, more than {facts.stop_after}"
+        return Move.STOP, f"{_machines(facts.failures)} failed, more than {facts.stop_after}"
     counts = facts.counts
     if waiting := counts.get(MachineState.WAITING, 0):
-        return Move.STAY, f"waits for {waiting} of the stage to take the change"
+        return Move.STAY, f"waits for {_machines(waiting)} of the stage to take the change"
     if updated := counts.get(MachineState.UPDATED, 0):
-        return Move.STAY, f"watches {updated} of the stage"
+        return Move.STAY, f"watches {_machines(updated)} of the stage"
     tried = any(counts.get(state, 0) for state in (*OPEN, MachineState.FAILED))
     if tried and not counts.get(MachineState.HEALTHY, 0):
         return Move.STAY, "no machine of the stage is healthy with the change"
@@ -194,3 +193,7 @@ def decide(facts: Facts) -> tuple[Move, str]:
     if not last:
         return Move.NEXT, ""
     return (Move.FINISH, "") if facts.covers_all else (Move.STAY, "all selected machines are done")
+
+
+def _machines(count: int) -> str:
+    return f"{count} {'machine' if count == 1 else 'machines'}"

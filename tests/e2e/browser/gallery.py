@@ -25,8 +25,10 @@ import trio
 
 from rpc.api.cloud_v1 import FLEET
 from tests.e2e.browser.chromium import browser
+from tests.e2e.browser.following import followers
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
+from tests.e2e.browser.test_rollouts import held, with_fragment
 from tests.e2e.browser.test_walk import APP, SYNC, filled, publish
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import server
@@ -248,6 +250,36 @@ async def _draw_preview(gallery: Gallery, home: str) -> None:
     await gallery._shoot("fleet-preview")
 
 
+async def rolling(gallery: Gallery, folder: Path) -> None:
+    """Draw a rollout of a fragment to 12 machines: its form, while it proceeds, and after it has stopped."""
+    async with cloud(folder / "cloud") as running:
+        home = f"http://{running.address}"
+        fragment = await with_fragment(running)
+        async with followers(running, [f"press-{number:02}" for number in range(12)], fragment) as machines:
+            await held(running, fragment)
+            await sign_in(gallery.page, running)
+            what = f"{running.facts['organization']}/fragment/{fragment}/"
+            form = f"{home}/rollouts/new?{urlencode({'what': what, 'revision': '2', 'stages': '25, 50, 100'})}"
+            await gallery.draw("rollout-new", form)
+            await gallery.page.goto(form)
+            await gallery.page.click(".new-rollout button")
+            await gallery.page.until_text("12 of 12 machines are selected")
+            if gallery.only in "rollout-preview":
+                await gallery._shoot("rollout-preview")
+            for machine in machines:
+                machine.bad = "2"
+            await gallery.page.click("#preview button")
+            await gallery.page.until_text("Watches 3 machines of the stage")
+            one = await gallery.page.evaluate("location.href")
+            await gallery.draw("rollouts-open", f"{home}/rollouts")
+            await gallery.draw("rollout-open", one)
+            await gallery.page.until_text("3 machines failed, more than 2", limit=90)
+            await gallery.draw("rollouts-stopped", f"{home}/rollouts")
+            await gallery.draw("rollout-stopped", one)
+            await gallery.draw("rollout-versions", f"{home}/rollouts/versions")
+            await gallery.draw("fragment-held", f"{home}/fragments/{fragment}")
+
+
 async def broken(gallery: Gallery, folder: Path) -> None:
     """Draw the pages of a machine of which nothing works."""
     async with cloud(folder / "cloud") as running:
@@ -265,6 +297,7 @@ SCENES: Final[Mapping[str, Callable[[Gallery, Path], Awaitable[None]]]] = {
     "nothing": nothing,
     "typical": typical,
     "many": many,
+    "rolling": rolling,
     "broken": broken,
 }
 
@@ -280,6 +313,7 @@ async def of_cloud(gallery: Gallery, home: str) -> None:
         "alerts",
         "triggers",
         "modules",
+        "rollouts",
         "releases",
         "keys",
         "audit",

@@ -64,7 +64,7 @@ async def test_a_rollout_is_started_stops_by_itself_and_is_taken_back(tmp_path: 
             for machine in machines:
                 machine.bad = "2"
             await page.click("#preview button")
-            await page.until_text("Watches 4 of the stage")
+            await page.until_text("Watches 4 machines of the stage")
             await tidy(page, "one rollout")
             assert sorted(revisions(machines)) == ["1"] * 4 + ["2"] * 4
             await page.goto(f"{home}/rollouts")

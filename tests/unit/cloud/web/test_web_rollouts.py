@@ -33,7 +33,7 @@ async def test_a_rollout_from_the_form_to_the_way_back(cloud: MemoryCloud) -> No
     assert started.status == 303
     path = started.headers["location"]
     listed = await person.get("/rollouts")
-    for text in ("arms", "1 → 2", "Pause", "Next stage", "Back to 1", "waits for 1 of the stage".capitalize()):
+    for text in ("arms", "1 → 2", "Pause", "Next stage", "Back to 1", "waits for 1 machine of the stage".capitalize()):
         assert text in listed.text
     for action, label in (("pause", "paused"), ("resume", "active"), ("stop", "stopped"), ("back", "taken back")):
         assert (await post(person, path, action=action)).status == 303

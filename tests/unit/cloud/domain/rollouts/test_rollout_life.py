@@ -144,4 +144,4 @@ def test_a_rollout_does_what_is_due(counts: Mapping[MachineState, int], changes:
 def test_a_rollout_says_what_it_waits_for_and_why_it_stops() -> None:
     facts = Facts(RolloutState.ACTIVE, 0, 3, {FAILED: 3, WAITING: 7}, failures=3, stop_after=2)
     assert decide(facts)[1] == "3 machines failed, more than 2"
-    assert decide(replace(facts, stop_after=5))[1] == "waits for 7 of the stage to take the change"
+    assert decide(replace(facts, stop_after=5))[1] == "waits for 7 machines of the stage to take the change"

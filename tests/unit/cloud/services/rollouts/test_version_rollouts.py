@@ -153,7 +153,7 @@ async def test_a_machine_that_waits_for_its_own_reasons_is_late_and_does_not_sto
     for part, number in zip(machines, (NEW, OLD), strict=True):
         await runs(cloud, part, number)
     await proceed(cloud)
-    assert (await shown(cloud, rollout))["next"] == "waits for 1 of the stage to take the change"
+    assert (await shown(cloud, rollout))["next"] == "waits for 1 machine of the stage to take the change"
     clock.now += timedelta(minutes=2)
     await proceed(cloud)
     state = await shown(cloud, rollout)
