@@ -18,6 +18,7 @@ BENCHES = {
     "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
     "cloud": "capacity of machine-cloud: machines, log lines and readings, on SQLite and PostgreSQL",
     "cloud_pages": "the pages of machine-cloud with 1,000 machines and 100,000 log lines: time, bytes, queries",
+    "cloud_rollouts": "a rollout of a fragment to 5,000 machines: its start, each machine, pages, and the way back",
     "cloud_machines": "the list of 5,000 machines, its update while it is open, and work on many of them",
     "cloud_stored": "questions to the tables of machine-cloud as more is stored, against statements of before",
     "segments": "readings in Parquet segments with a catalog in our database: size, time and memory of questions",

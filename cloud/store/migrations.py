@@ -15,14 +15,13 @@ from cloud.store.tables import (
     registry,
     releases,
     requests,
-    rollouts,
     segments,
     sessions,
     signalling,
     training,
     triggers,
 )
-from cloud.store.tables.fleet import jobs, lists
+from cloud.store.tables.fleet import jobs, lists, rollouts
 from schema import ErrorKind, MachineError
 
 STEPS: Final = (

@@ -12,7 +12,7 @@ from cloud.documents import pieces, resolve
 from cloud.documents.readable import document_text
 from cloud.documents.unmasked import check_unmasked
 from cloud.domain.configurations.fragment_uses import note_uses, notify_parts, parts_using, pinned
-from cloud.domain.configurations.given import check_not_rolled_out, given
+from cloud.domain.configurations.offered import check_not_rolled_out, offered_revision
 from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
@@ -34,7 +34,7 @@ Lookups = dict[tuple[str, str, str], int | None]
 class FragmentRecord:
     """A fragment. `saved` is the time of its newest revision.
 
-    `given` is the revision of machines that name none and that no rollout has reached: usually the newest.
+    `offered` is the revision of machines that name none and that no rollout has reached: usually the newest.
     """
 
     id: str
@@ -45,12 +45,12 @@ class FragmentRecord:
     created: datetime
     revision: int
     saved: datetime
-    given: int
+    offered: int
 
 
 _FRAGMENT: Final = """
     SELECT fragments.id, organization_id, organizations.name AS organization, fragments.name, visibility,
-        fragments.created, revision, saved, COALESCE(given, revision) AS given
+        fragments.created, revision, saved, COALESCE(offered, revision) AS offered
     FROM fragments JOIN organizations ON organizations.id = fragments.organization_id
 """
 
@@ -155,10 +155,10 @@ def put(sql: Sql, candidate: CheckedFragment, author: Author, now: datetime, *, 
     revision, moment = candidate.revision + 1, max(stored(now), stored(record.saved) + 1)
     _add_revision(sql, candidate, moment, author)
     sql.run(
-        "UPDATE fragments SET revision = ?, saved = ?, given = ? WHERE id = ?",
+        "UPDATE fragments SET revision = ?, saved = ?, offered = ? WHERE id = ?",
         revision,
         moment,
-        record.given if held else None,
+        record.offered if held else None,
         candidate.id,
     )
     if not held:
@@ -171,7 +171,7 @@ def give(sql: Sql, subject: str, channel: str, revision: int) -> None:
         sql.run("UPDATE fragment_tags SET revision = ? WHERE fragment_id = ? AND tag = ?", revision, subject, channel)
     else:
         sql.run(
-            "UPDATE fragments SET given = CASE WHEN revision = ? THEN NULL ELSE ? END WHERE id = ?",
+            "UPDATE fragments SET offered = CASE WHEN revision = ? THEN NULL ELSE ? END WHERE id = ?",
             revision,
             revision,
             subject,
@@ -240,7 +240,7 @@ def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
 
 def revision_of(sql: Sql, subject: str, version: str) -> int | None:
     """Return the revision for a version: a number, a tag, or "" for the newest; None if there is none."""
-    return given(sql, subject, version) if version else fragment(sql, subject).revision
+    return offered_revision(sql, subject, version) if version else fragment(sql, subject).revision
 
 
 def revisions(sql: Sql, subject: str, *, before: int | None = None, limit: int) -> Revisions:
@@ -316,7 +316,7 @@ def usable(sql: Sql, organization: str, subject: str, version: str, part: str = 
     row = sql.row("SELECT organization_id, visibility FROM fragments WHERE id = ?", subject)
     if row is None or (row["organization_id"] != organization and row["visibility"] == "private"):
         return None
-    return given(sql, subject, version, part)
+    return offered_revision(sql, subject, version, part)
 
 
 def finder(sql: Sql, organization: str, lookups: Lookups | None = None, part: str = "") -> resolve.Find:
@@ -402,7 +402,7 @@ def _record(row: Mapping[str, Any]) -> FragmentRecord:
         moment_of(row["created"]),
         row["revision"],
         moment_of(row["saved"]),
-        row["given"],
+        row["offered"],
     )
 
 

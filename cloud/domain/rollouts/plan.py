@@ -105,8 +105,8 @@ def assigned(rollout: str, stages: Sequence[Stage], parts: Mapping[str, Collecti
     result: dict[str, int] = {}
     for number, stage in enumerate(stages):
         eligible = [part for part in order if not stage.tags or not frozenset(stage.tags).isdisjoint(parts[part])]
-        wanted = -int(-stage.percent * len(eligible) // 100)  # rounded up: a stage of few machines has one
-        missing = wanted - sum(part in result for part in eligible)
+        target = -int(-stage.percent * len(eligible) // 100)  # rounded up: a stage of few machines has one
+        missing = target - sum(part in result for part in eligible)
         for part in eligible:
             if missing <= 0:
                 break

@@ -350,12 +350,24 @@ def events(sql: Sql, subject: str) -> list[RolloutEvent]:
         RolloutEvent(
             row["number"],
             moment_of(row["happened"]),
-            Author(row["author_type"], row["author"]) if row["author_type"] else None,
+            _author(row),
             row["kind"],
             row["detail"],
         )
         for row in rows
     ]
+
+
+def authors(sql: Sql, subject: str) -> tuple[Author | None, Author | None]:
+    """Return who started a rollout, and who did what happened to it last; None if it happened by itself."""
+    query = "SELECT author_type, author FROM staged_events WHERE rollout_id = ? ORDER BY number"
+    rows = (sql.row(f"{query} LIMIT 1", subject), sql.row(f"{query} DESC LIMIT 1", subject))
+    first, last = (None if row is None else _author(row) for row in rows)
+    return first, last
+
+
+def _author(row: Row) -> Author | None:
+    return Author(row["author_type"], row["author"]) if row["author_type"] else None
 
 
 def _rollout(row: Row) -> Rollout:

@@ -46,7 +46,8 @@ class RolloutService(Service):
         sent = plan or m.RolloutPlan()
         planned = sent.plan()
         of, members, chosen, elsewhere = await self._members(organization_id, sent, planned)
-        stages = assigned("preview", planned.stages, {each.part: each.tags for each in chosen})
+        tags = {each.part: each.tags for each in chosen}
+        stages = await self.offload(100 * len(tags), lambda: assigned("preview", planned.stages, tags))
         return m.PreviewStagedRolloutResponse(
             of.called,
             of.before,
@@ -170,8 +171,8 @@ class RolloutService(Service):
         """Do one of ACTIONS: `pause`, `resume`, `next` (stage), `stop`, `finish` (give it to all) or `back`.
 
         `back` lets all machines return at once: to the former revision, or to the newest older version that is signed
-        in the channel `stable`. PRECONDITION if the state of the rollout does not permit it, or, for `back`, if there
-        is no such version; INVALID for another action.
+        in the channel `stable`. PRECONDITION if the state of the rollout does not permit it, or without a version to
+        go back to; INVALID for another action.
         """
         if action not in ACTIONS:
             raise MachineError(
@@ -295,7 +296,7 @@ def message(sql: Sql, entry: Rollout) -> m.StagedRollout:
             )
         )
     taken = records.last_taken(sql, entry.id) if entry.state is RolloutState.ACTIVE else None
-    events = records.events(sql, entry.id)
+    first, last = records.authors(sql, entry.id)
     plan = entry.plan
     return m.StagedRollout(
         entry.id,
@@ -330,8 +331,8 @@ def message(sql: Sql, entry: Rollout) -> m.StagedRollout:
         stages,
         sum(numbers.get(MachineState.RETURNING, 0) for numbers in counts),
         sum(numbers.get(MachineState.RETURNED, 0) for numbers in counts),
-        _name(sql, events[-1].author) if events else "",
-        _name(sql, events[0].author) if events else "",
+        _name(sql, first),
+        _name(sql, last),
     )
 
 

@@ -74,11 +74,11 @@ async def start(
         else:
             click.echo(_previewed(shown))
         return
-    made = await client.call(ROLLOUTS, "", "start_staged_rollout", organization_id=owner, plan=plan)
+    created = await client.call(ROLLOUTS, "", "start_staged_rollout", organization_id=owner, plan=plan)
     if as_json:
-        print_json({"id": made})
+        print_json({"id": created})
     else:
-        click.echo(made)
+        click.echo(created)
 
 
 async def _plan(client: ApiClient, what: str, revision: str, options: Mapping[str, Any]) -> dict[str, Any]:

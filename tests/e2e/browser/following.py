@@ -28,19 +28,19 @@ class Follower:
         """Follow until cancelled."""
         async with connected(self.address) as socket:
             while True:
-                told = json.loads(await socket.get_message())
-                if "revision" not in told:
+                message = json.loads(await socket.get_message())
+                if "revision" not in message:
                     continue
-                self.revision = told["revision"]
-                ill = bool(self.bad) and self.revision.endswith(f"-{self.bad}")
-                report = {"revision": self.revision, "state": "running", "unhealthy": int(ill), "rejected": ""}
+                self.revision = message["revision"]
+                failing = bool(self.bad) and self.revision.endswith(f"-{self.bad}")
+                report = {"revision": self.revision, "state": "running", "unhealthy": int(failing), "rejected": ""}
                 await socket.send_message(json.dumps({"report": report}))
 
 
 @asynccontextmanager
 async def followers(running: CloudProcess, names: Sequence[str], fragment: str) -> AsyncIterator[list[Follower]]:
     """Create machines that use a fragment, and let them follow while the context is open."""
-    made = []
+    created = []
     async with running.client() as client:
         for name in names:
             robot = await client.call(APP, "", "new_robot", name=name, location=running.facts["location"])
@@ -48,9 +48,9 @@ async def followers(running: CloudProcess, names: Sequence[str], fragment: str) 
             text = json.dumps({"fragments": [fragment]})
             await client.call(APP, "", "update_robot_part", id=part["id"], robot_config_json=text)
             url = f"http://{running.address}"
-            made.append(Follower(name, CloudAddress(url, part["id"], part["id"], PART_SECRET, part["secret"])))
+            created.append(Follower(name, CloudAddress(url, part["id"], part["id"], PART_SECRET, part["secret"])))
     async with trio.open_nursery() as nursery:
-        for follower in made:
+        for follower in created:
             nursery.start_soon(follower.run)
-        yield made
+        yield created
         nursery.cancel_scope.cancel()

@@ -270,12 +270,12 @@ async def rolling(gallery: Gallery, folder: Path) -> None:
                 machine.bad = "2"
             await gallery.page.click("#preview button")
             await gallery.page.until_text("Watches 3 machines of the stage")
-            one = await gallery.page.evaluate("location.href")
+            address = await gallery.page.evaluate("location.href")
             await gallery.draw("rollouts-open", f"{home}/rollouts")
-            await gallery.draw("rollout-open", one)
+            await gallery.draw("rollout-open", address)
             await gallery.page.until_text("3 machines failed, more than 2", limit=90)
             await gallery.draw("rollouts-stopped", f"{home}/rollouts")
-            await gallery.draw("rollout-stopped", one)
+            await gallery.draw("rollout-stopped", address)
             await gallery.draw("rollout-versions", f"{home}/rollouts/versions")
             await gallery.draw("fragment-held", f"{home}/fragments/{fragment}")
 

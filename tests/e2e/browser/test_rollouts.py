@@ -22,16 +22,14 @@ ENOUGH = 90.0  # seconds: a machine has failed when it has had problems for a mi
 async def with_fragment(running: CloudProcess) -> str:
     async with running.client() as client:
         owner = running.facts["organization"]
-        made = await client.call(APP, "", "create_fragment", name="arms", organization_id=owner, config={})
-    return str(made["id"])
+        created = await client.call(APP, "", "create_fragment", name="arms", organization_id=owner, config={})
+    return str(created["id"])
 
 
 async def held(running: CloudProcess, fragment: str) -> None:
     """Save a second revision for a rollout."""
     async with running.client() as client:
-        await client.call(
-            ROLLOUTS, "", "update_fragment_for_rollout", fragment_id=fragment, fragment_config_json=ARM
-        )
+        await client.call(ROLLOUTS, "", "update_fragment_for_rollout", fragment_id=fragment, fragment_config_json=ARM)
 
 
 def revisions(machines: list[Follower]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cloud.domain.configurations import offered
 from cloud.domain.rollouts.life import (
     Facts,
     Life,
@@ -95,6 +96,10 @@ def test_a_machine_that_may_have_reasons_to_wait_is_late_and_not_failed() -> Non
     patient = replace(TIMING, late_fails=False)
     assert lived([(0, UP), (10, UP)], patient).state is MachineState.LATE
     assert lived([(0, UP), (10, UP), (30, NEW), (35, NEW)], patient).state is MachineState.HEALTHY
+
+
+def test_lookups_of_fragments_know_the_stored_state() -> None:
+    assert offered.ACTIVE == RolloutState.ACTIVE
 
 
 def test_without_a_soak_a_machine_is_healthy_at_once() -> None:

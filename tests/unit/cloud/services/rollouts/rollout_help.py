@@ -47,17 +47,17 @@ class Machine:
         """Fetch the configuration and report; problems if it has the fragment in the revision `bad` and `breaks`."""
         reply = await self._cloud.client(self.part, PART).call(ROBOT, "", "config", id=self.part)
         self.revision = reply["revision"]
-        ill = self.breaks and bool(bad) and self.given == bad
-        await self._following.keep({"revision": self.revision, "unhealthy": int(ill), "rejected": ""}, None)
-        return self.given
+        failing = self.breaks and bool(bad) and self.has == bad
+        await self._following.keep({"revision": self.revision, "unhealthy": int(failing), "rejected": ""}, None)
+        return self.has
 
     @property
-    def given(self) -> str:
+    def has(self) -> str:
         """The revision of the fragment in the configuration."""
         return self.revision.rpartition("-")[2]
 
     async def report(self, **values: Any) -> None:
-        """Report values beside the revision, such as `rejected`."""
+        """Report the revision and other values, such as `rejected`."""
         await self._following.keep({"revision": self.revision} | values, None)
 
     async def stop(self) -> None:
@@ -71,17 +71,17 @@ async def fleet(
     """Create machines `m000`, `m001` ... that are online and use a fragment."""
 
     def work(sql: Sql) -> list[tuple[str, str]]:
-        made = []
+        created = []
         for number in range(count):
             place = location or cloud.first.location
             subject = machines.create_machine(sql, place, f"m{number:03}", cloud.cloud.clock())
-            made.append((machines.parts(sql, subject)[0].id, f"m{number:03}"))
-        return made
+            created.append((machines.parts(sql, subject)[0].id, f"m{number:03}"))
+        return created
 
-    made = await cloud.cloud.store.write(work)
-    for part, _ in made:
+    created = await cloud.cloud.store.write(work)
+    for part, _ in created:
         await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [uses]}))
-    result = [Machine(cloud, part, name, breaks=number in breaking) for number, (part, name) in enumerate(made)]
+    result = [Machine(cloud, part, name, breaks=number in breaking) for number, (part, name) in enumerate(created)]
     for machine in result:
         await machine.follow()
     return result
@@ -89,10 +89,10 @@ async def fleet(
 
 async def fragment(cloud: MemoryCloud) -> str:
     """Create a fragment; return its id."""
-    made = await cloud.app(
+    created = await cloud.app(
         "create_fragment", name="arms", organization_id=cloud.first.organization, config=json.loads(document(1))
     )
-    return str(made["id"])
+    return str(created["id"])
 
 
 async def save(cloud: MemoryCloud, subject: str, speed: int = 2) -> str:

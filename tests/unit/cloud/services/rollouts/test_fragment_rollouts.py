@@ -31,8 +31,8 @@ SOAK = timedelta(minutes=5)
 
 async def started(cloud: MemoryCloud, subject: str, revision: str, *shares: float, **more: Any) -> str:
     chosen = plan(subject, revision, *shares, **more)
-    made: str = await call(cloud, "start_staged_rollout", organization_id=cloud.first.organization, plan=chosen)
-    return made
+    created: str = await call(cloud, "start_staged_rollout", organization_id=cloud.first.organization, plan=chosen)
+    return created
 
 
 async def shown(cloud: MemoryCloud, rollout: str) -> Any:
@@ -48,9 +48,9 @@ async def act(cloud: MemoryCloud, rollout: str, action: str) -> Any:
 
 async def follow(cloud: MemoryCloud, machines: list[Machine], bad: str = "") -> list[str]:
     """Let all machines fetch and report, and the rollout proceed; return the revisions that they have."""
-    given = [await machine.follow(bad) for machine in machines]
+    revisions = [await machine.follow(bad) for machine in machines]
     await proceed(cloud)
-    return given
+    return revisions
 
 
 async def refused(cloud: MemoryCloud, name: str, **arguments: Any) -> MachineError:
@@ -65,7 +65,7 @@ async def test_two_hundred_machines_of_which_ten_break_stop_the_rollout_and_go_b
 ) -> None:
     subject = await fragment(cloud)
     machines = await fleet(cloud, 200, subject)
-    assert {machine.given for machine in machines} == {"1"}
+    assert {machine.has for machine in machines} == {"1"}
     new = await save(cloud, subject)
     assert set(await follow(cloud, machines)) == {"1"}  # saved, and given to no one
     rollout = await started(cloud, subject, new, stop_after=3)
@@ -73,10 +73,10 @@ async def test_two_hundred_machines_of_which_ten_break_stop_the_rollout_and_go_b
     stages = {each["part_id"]: each["stage"] for each in listed["machines"]}
     for machine in [machine for machine in machines if stages[machine.part] == 1][:10]:
         machine.breaks = True
-    given: list[str] = []
+    revisions: list[str] = []
     for _ in range(40):
         clock.now += timedelta(seconds=30)
-        given = await follow(cloud, machines, new)
+        revisions = await follow(cloud, machines, new)
         state = await shown(cloud, rollout)
         if state["state"] != "active":
             break
@@ -84,12 +84,12 @@ async def test_two_hundred_machines_of_which_ten_break_stop_the_rollout_and_go_b
     assert state["reason"].endswith("machines failed, more than 3")
     reply = await call(cloud, "list_staged_machines", organization_id=cloud.first.organization, id=rollout, limit=1000)
     states = {each["part_id"]: each["state"] for each in reply["machines"]}
-    for machine, revision in zip(machines, given, strict=True):  # no machine outside of the stages got it
+    for machine, revision in zip(machines, revisions, strict=True):  # no machine outside of the stages got it
         outside = stages[machine.part] > 1
         assert revision == ("1" if outside else new)
         assert (states[machine.part] == "pending") == outside
     assert {part for part, each in states.items() if each == "failed"} == {m.part for m in machines if m.breaks}
-    assert (given.count(new), given.count("1")) == (50, 150)
+    assert (revisions.count(new), revisions.count("1")) == (50, 150)
 
     await act(cloud, rollout, "back")
     assert set(await follow(cloud, machines, new)) == {"1"}
@@ -117,14 +117,14 @@ async def test_a_rollout_without_failures_reaches_everyone_stage_by_stage(cloud:
     state = await shown(cloud, rollout)
     assert state["state"] == "finished"
     late = (await fleet(cloud, 1, subject, location=await place(cloud)))[0]
-    assert late.given == new
+    assert late.has == new
     await cloud.app("update_fragment", id=subject, fragment_config_json=document(9))
     assert set(await follow(cloud, machines)) == {"3"}
 
 
 async def place(cloud: MemoryCloud, name: str = "hall") -> str:
-    made = await cloud.app("create_location", organization_id=cloud.first.organization, name=name)
-    return str(made["id"])
+    created = await cloud.app("create_location", organization_id=cloud.first.organization, name=name)
+    return str(created["id"])
 
 
 async def test_only_reached_machines_hear_of_a_change(cloud: MemoryCloud) -> None:
@@ -317,7 +317,7 @@ async def test_other_organizations_stay_at_the_former_revision_until_it_is_finis
     assert await theirs.follow() == new
 
 
-async def test_what_cannot_be_done_says_why_and_changes_nothing(cloud: MemoryCloud) -> None:
+async def test_refusals_have_reasons_and_change_nothing(cloud: MemoryCloud) -> None:
     subject = await fragment(cloud)
     assert "no machine" in str(
         await refused(cloud, "start_staged_rollout", plan=plan(subject, await save(cloud, subject)))
@@ -338,7 +338,7 @@ async def test_what_cannot_be_done_says_why_and_changes_nothing(cloud: MemoryClo
     assert "2 machines are selected now" in str(error)
 
 
-async def test_the_history_and_the_audit_log_say_who_did_what(cloud: MemoryCloud) -> None:
+async def test_the_history_and_the_audit_log_name_the_author_of_each_action(cloud: MemoryCloud) -> None:
     subject = await fragment(cloud)
     await fleet(cloud, 2, subject)
     rollout = await started(cloud, subject, await save(cloud, subject), 50, 100)

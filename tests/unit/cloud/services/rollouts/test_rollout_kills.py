@@ -65,7 +65,7 @@ class Outcome:
 
     kills: int = 0
     states: dict[str, str] = field(default_factory=dict)
-    given: list[str] = field(default_factory=list)
+    revisions: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
     counts: list[Any] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ async def lived(seed: int, clock: Clock, cloud: MemoryCloud, share: float) -> Ou
             state = (await call(cloud, "get_staged_rollout", organization_id=owner, id=rollout))["rollout"]["state"]
             if state == "stopped":
                 await call(cloud, "change_staged_rollout", organization_id=owner, id=rollout, action="back")
-    given = [await machine.follow(new) for machine in machines]
+    revisions = [await machine.follow(new) for machine in machines]
     await proceed(store, clock)
 
     def read(sql: Sql) -> Outcome:
@@ -116,7 +116,7 @@ async def lived(seed: int, clock: Clock, cloud: MemoryCloud, share: float) -> Ou
             for state, count in by_state.items():
                 members = records.machines(sql, rollout, state.value)
                 assert sum(each.stage == stage for each in members) == count
-        return Outcome(store.kills, states, given, events, counts)
+        return Outcome(store.kills, states, revisions, events, counts)
 
     return await cloud.cloud.store.read(read)
 

@@ -44,10 +44,10 @@ async def fleet(cloud: MemoryCloud, count: int) -> list[str]:
 
 
 async def started(cloud: MemoryCloud, *shares: float, **more: Any) -> str:
-    made: str = await call(
+    created: str = await call(
         cloud, "start_staged_rollout", organization_id=cloud.first.organization, plan=plan(*shares, **more)
     )
-    return made
+    return created
 
 
 async def shown(cloud: MemoryCloud, rollout: str) -> Any:

@@ -3,7 +3,7 @@
 from typing import Final
 
 TABLES: Final = """
-ALTER TABLE fragments ADD COLUMN given INTEGER;  -- revision of machines that name none; NULL: the newest
+ALTER TABLE fragments ADD COLUMN offered INTEGER;  -- revision of machines that name none; NULL: the newest
 ALTER TABLE rollouts ADD COLUMN staged INTEGER NOT NULL DEFAULT 0;  -- 1: staged_rollouts with the same id decides
 CREATE TABLE staged_rollouts (
     id TEXT PRIMARY KEY,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from cloud.domain.rollouts.life import RolloutState
+from typing import Final
+
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
 
 
-def given(sql: Sql, subject: str, version: str, part: str = "") -> int | None:
+def offered_revision(sql: Sql, subject: str, version: str, part: str = "") -> int | None:
     """Return the revision that a part gets for a version: a number, a tag, or "" for the fragment's own choice.
 
     Without a part, that of machines which no rollout has reached. None if there is no such version.
@@ -19,7 +20,7 @@ def given(sql: Sql, subject: str, version: str, part: str = "") -> int | None:
     if version:
         row = sql.row("SELECT revision FROM fragment_tags WHERE fragment_id = ? AND tag = ?", subject, version)
     else:
-        row = sql.row("SELECT COALESCE(given, revision) AS revision FROM fragments WHERE id = ?", subject)
+        row = sql.row("SELECT COALESCE(offered, revision) AS revision FROM fragments WHERE id = ?", subject)
     if row is None:
         return None
     reached = _reached(sql, subject, version, part) if part else None
@@ -37,11 +38,13 @@ def _reached(sql: Sql, subject: str, channel: str, part: str) -> int | None:
     member = sql.row("SELECT stage, taken FROM staged_machines WHERE rollout_id = ? AND part_id = ?", row["id"], part)
     if member is None or member["stage"] > row["stage"]:
         return None
-    kept = row["state"] == RolloutState.ACTIVE or member["taken"] is not None
+    kept = row["state"] == ACTIVE or member["taken"] is not None
     return int(row["revision_to"]) if kept else None
 
 
-_OPEN = (
+ACTIVE: Final = "active"
+"""cloud.domain.rollouts.life.RolloutState.ACTIVE as it is stored; a test compares them."""
+_OPEN: Final = (
     "SELECT id, revision_to, state, stage FROM staged_rollouts "
     "WHERE subject = ? AND channel = ? AND kind = 'fragment' AND ended IS NULL"
 )
