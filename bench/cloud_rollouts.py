@@ -2,9 +2,9 @@
 
 `python -m bench cloud_rollouts [--machines 5000] [--repeat 5]`
 
-The cloud runs in this process, on SQLite in memory. Every machine uses the fragment and is online. Times are those of the
-processor, in milliseconds: of the preview and the start, of each machine that reports the revision and is looked at, of
-the pages, and of the way back; `longest` is the longest time for which the event loop was not free.
+The cloud runs in this process, on SQLite in memory. Every machine uses the fragment and is online. Times are those of
+the processor, in milliseconds: of the preview and the start, of a machine that reports and is looked at,
+of the pages, and of the way back; `longest` is the longest time for which the event loop was not free.
 """
 
 from __future__ import annotations

@@ -170,12 +170,8 @@ def give(sql: Sql, subject: str, channel: str, revision: int) -> None:
     if channel:
         sql.run("UPDATE fragment_tags SET revision = ? WHERE fragment_id = ? AND tag = ?", revision, subject, channel)
     else:
-        sql.run(
-            "UPDATE fragments SET offered = CASE WHEN revision = ? THEN NULL ELSE ? END WHERE id = ?",
-            revision,
-            revision,
-            subject,
-        )
+        newest = fragment(sql, subject).revision
+        sql.run("UPDATE fragments SET offered = ? WHERE id = ?", None if revision == newest else revision, subject)
     notify_parts(sql, subject)
 
 

@@ -79,6 +79,7 @@ def refresh_stale(sql: Sql, limit: int) -> int:
 
 def forget(sql: Sql, machine: str) -> None:
     """Delete the row of a machine that is deleted."""
+    look(sql, machine)
     sql.run("DELETE FROM fleet_rows WHERE machine_id = ?", machine)
     sql.notify(TOPIC, machine)
 

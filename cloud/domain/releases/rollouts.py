@@ -18,7 +18,7 @@ from cloud.values.limits import ROLLOUTS, TAG
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
-from uplink.releases import DEV, STABLE
+from uplink.releases import DEV, PROGRAMS, STABLE
 
 MAX_SELECTED: Final = 100
 """Tags, and locations, of one rollout."""
@@ -228,13 +228,20 @@ def facts(sql: Sql, part: PartRecord, running: str) -> RolloutFacts:
 
 def _included(sql: Sql, part: PartRecord) -> frozenset[str]:
     """Return the ids of the open rollouts in stages that have reached a part."""
-    rows = sql.rows(
-        "SELECT rollout_id FROM staged_machines JOIN staged_rollouts ON staged_rollouts.id = rollout_id "
-        "WHERE machine_id = ? AND part_id = ? AND ended IS NULL AND staged_machines.stage <= staged_rollouts.stage",
-        part.machine_id,
-        part.id,
-    )
-    return frozenset(row["rollout_id"] for row in rows)
+    included = set()
+    for program in PROGRAMS:
+        row = sql.row(
+            "SELECT id, stage FROM staged_rollouts WHERE subject = ? AND channel = '' AND organization_id = ? "
+            "AND ended IS NULL",
+            program,
+            part.organization_id,
+        )
+        if row is not None:
+            query = "SELECT stage FROM staged_machines WHERE rollout_id = ? AND part_id = ?"
+            member = sql.row(query, row["id"], part.id)
+            if member is not None and member["stage"] <= row["stage"]:
+                included.add(row["id"])
+    return frozenset(included)
 
 
 def _own_tags(sql: Sql, part: PartRecord) -> frozenset[str]:

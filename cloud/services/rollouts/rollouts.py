@@ -27,6 +27,7 @@ from cloud.services.configurations.configurations import decoded
 from cloud.services.rollouts import rollout_messages as m
 from cloud.store.sql import Sql
 from cloud.values.author import Author
+from cloud.values.limits import ROLLOUT_MACHINES
 from schema import ErrorKind, MachineError
 from uplink.releases import CHANNELS, STABLE
 
@@ -236,6 +237,7 @@ class RolloutService(Service):
             more, fitting = await self.read(examine)
             members += more
             chosen += fitting
+            ROLLOUT_MACHINES.check(len(chosen), "the selection")
         elsewhere = await self.read(lambda sql: choosing.elsewhere(sql, owner, of))
         return of, members, chosen, elsewhere
 

@@ -98,6 +98,8 @@ async def test_empty_pages(tmp_path: Path) -> None:
             "/triggers",
             "/modules",
             "/releases",
+            "/rollouts",
+            "/rollouts/versions",
             "/keys",
             "/audit",
         } <= set(values)

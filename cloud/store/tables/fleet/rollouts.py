@@ -48,7 +48,6 @@ CREATE INDEX staged_machines_name ON staged_machines (rollout_id, name, part_id)
 CREATE INDEX staged_machines_state ON staged_machines (rollout_id, state, name, part_id);
 CREATE INDEX staged_machines_stage ON staged_machines (rollout_id, stage, part_id);
 CREATE INDEX staged_machines_taken ON staged_machines (rollout_id, taken) WHERE state = 'updated';
-CREATE INDEX staged_machines_machine ON staged_machines (machine_id, part_id);
 CREATE INDEX staged_machines_watched ON staged_machines (machine_id) WHERE watched = 1;
 CREATE INDEX staged_machines_due ON staged_machines (due, rollout_id, part_id) WHERE due IS NOT NULL;
 CREATE TABLE staged_counts (  -- machines of each stage in each state, so that nothing counts them

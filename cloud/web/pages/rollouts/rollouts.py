@@ -29,6 +29,8 @@ from schema import ErrorKind, MachineError
 
 PAUSE: Final = 0.5  # seconds between two updates of a page
 PAGE: Final = 100  # machines on the page of a rollout
+OPEN_BY_SHARE: Final = ("active", "paused", "stopped")
+"""States of rollouts of versions by share that have not ended."""
 HISTORY: Final = 50  # ended rollouts of an organization on the page
 
 
@@ -61,14 +63,12 @@ class _Pages:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
-    async def _groups(self, author: Author) -> list[Group]:
+    async def _groups(self, author: Author, *, live: bool = False) -> list[Group]:
+        """Return the rollouts of all organizations of a key; with `live`, without the number of those by share."""
         service, groups = RolloutService(self._cloud, author), []
         for organization, owner in await Editor(self._cloud, author).organizations():
             listed = await service.list_staged_rollouts(organization.id)
-            releases = await ReleaseService(self._cloud, author).list_releases(organization.id)
-            others = [
-                info for info in releases.rollouts if info.state in ("active", "paused", "stopped") and not info.staged
-            ]
+            by_share = 0 if live else await self._by_share(author, organization.id)
             groups.append(
                 Group(
                     organization.id,
@@ -76,10 +76,14 @@ class _Pages:
                     owner,
                     [entry for entry in listed if entry.state not in ENDED],
                     [entry for entry in listed if entry.state in ENDED][:HISTORY],
-                    len(others),
+                    by_share,
                 )
             )
         return groups
+
+    async def _by_share(self, author: Author, organization: str) -> int:
+        releases = await ReleaseService(self._cloud, author).list_releases(organization)
+        return sum(info.state in OPEN_BY_SHARE and not info.staged for info in releases.rollouts)
 
     async def index(self, request: Request) -> Response:
         """`GET /rollouts`."""
@@ -92,11 +96,11 @@ class _Pages:
 
     async def _follow_list(self, page: LivePage) -> None:
         patcher = Patcher(lambda piece: render_macro("rollouts_parts.html", piece.macro, *piece.arguments))
-        organizations = [group.id for group in await self._groups(page.author)]
+        organizations = [organization.id for organization, _ in await Editor(self._cloud, page.author).organizations()]
         async with news_of(self._cloud, *((TOPIC, subject) for subject in organizations)) as news:
             while True:
                 pieces: list[Piece] = []
-                for group in await self._groups(page.author):
+                for group in await self._groups(page.author, live=True):
                     order = (tuple(entry.id for entry in group.open), tuple(entry.id for entry in group.ended))
                     box = f"rollouts-{group.id}"
                     pieces.append(Piece(box, "group_rollouts", (group,), order))

@@ -45,6 +45,7 @@ HAD = {
     "lists of machines": "e85edf30a3b488d4",
     "jobs of many machines": "c293d128bc99624f",
     "alerts": "249d18cf024c1488",
+    "rollouts in stages": "f151e20da613af87",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

@@ -71,9 +71,19 @@ def test_a_higher_percentage_keeps_all_selected_machines(rollout: str, part: str
         assert selected(replace(ROLLOUT, id=rollout, percent=higher), facts)
 
 
-@given(st.sampled_from(RolloutState), st.floats(0, 100))
+@given(st.sampled_from([state for state in RolloutState if state is not RolloutState.REVERTED]), st.floats(0, 100))
 def test_a_machine_with_the_version_keeps_it(state: RolloutState, percent: float) -> None:
     assert gets(replace(ROLLOUT, state=state, percent=percent), replace(FACTS, running="2.0.0"))
+
+
+def test_a_version_that_was_taken_back_is_given_to_no_machine() -> None:
+    assert not gets(replace(ROLLOUT, state=RolloutState.REVERTED), replace(FACTS, running="2.0.0"))
+
+
+def test_a_rollout_in_stages_includes_the_machines_that_it_has_reached() -> None:
+    staged = replace(ROLLOUT, staged=True)
+    assert gets(staged, replace(FACTS, included=frozenset({ROLLOUT.id})))
+    assert not gets(staged, FACTS)
 
 
 def test_shares_are_even_and_differ_by_rollout() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from cloud.domain.machines import machines
 from cloud.domain.rollouts import stepping
-from cloud.server.memory import ROBOT, MemoryCloud
+from cloud.server.memory import MemoryCloud
 from cloud.services.machines.following import Following
+from cloud.services.machines.robot import RobotService
 from cloud.store.sql import Sql
 from cloud.values.author import PART, Author
 from rpc.api.cloud_v1 import ROLLOUTS
@@ -33,7 +35,7 @@ def document(speed: int) -> str:
 
 
 class Machine:
-    """A machine that fetches its configuration by the published call, and reports what it runs as a machine does."""
+    """A machine that fetches its configuration by the published service, and reports what it runs as a machine does."""
 
     def __init__(self, cloud: MemoryCloud, part: str, name: str, *, breaks: bool = False) -> None:
         self._cloud = cloud
@@ -45,7 +47,7 @@ class Machine:
 
     async def follow(self, bad: str = "") -> str:
         """Fetch the configuration and report; problems if it has the fragment in the revision `bad` and `breaks`."""
-        reply = await self._cloud.client(self.part, PART).call(ROBOT, "", "config", id=self.part)
+        reply = await RobotService(self._cloud.cloud, Author(PART, self.part)).config(self.part)
         self.revision = reply["revision"]
         failing = self.breaks and bool(bad) and self.has == bad
         await self._following.keep({"revision": self.revision, "unhealthy": int(failing), "rejected": ""}, None)
@@ -70,15 +72,14 @@ async def fleet(
 ) -> list[Machine]:
     """Create machines `m000`, `m001` ... that are online and use a fragment."""
 
-    def work(sql: Sql) -> list[tuple[str, str]]:
-        created = []
-        for number in range(count):
-            place = location or cloud.first.location
-            subject = machines.create_machine(sql, place, f"m{number:03}", cloud.cloud.clock())
-            created.append((machines.parts(sql, subject)[0].id, f"m{number:03}"))
-        return created
+    created: list[tuple[str, str]] = []
 
-    created = await cloud.cloud.store.write(work)
+    def add(sql: Sql, name: str) -> tuple[str, str]:
+        subject = machines.create_machine(sql, location or cloud.first.location, name, cloud.cloud.clock())
+        return machines.parts(sql, subject)[0].id, name
+
+    for number in range(count):  # in transactions of their own, as in life: 200 at once are read in another way
+        created.append(await cloud.cloud.store.write(partial(add, name=f"m{number:03}")))
     for part, _ in created:
         await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [uses]}))
     result = [Machine(cloud, part, name, breaks=number in breaking) for number, (part, name) in enumerate(created)]

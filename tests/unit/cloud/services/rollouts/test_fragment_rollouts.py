@@ -12,7 +12,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.audit import AuditQuery
 from cloud.server.memory import MemoryCloud
-from cloud.values.limits import OPEN_ROLLOUTS
+from cloud.values.limits import KEPT_ROLLOUTS, OPEN_ROLLOUTS, ROLLOUT_MACHINES
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import BOTH, Clock
 from tests.unit.cloud.services.rollouts.rollout_help import (
@@ -369,3 +369,59 @@ async def test_there_is_a_limit_of_open_rollouts(cloud: MemoryCloud, monkeypatch
         ),
     )
     assert (await refused(cloud, "start_staged_rollout", plan=plan(subject, new))).kind is ErrorKind.EXHAUSTED
+
+
+async def test_a_deleted_machine_does_not_hold_up_its_stage(cloud: MemoryCloud, clock: Clock) -> None:
+    subject = await fragment(cloud)
+    machines = await fleet(cloud, 3, subject)
+    new = await save(cloud, subject)
+    rollout = await started(cloud, subject, new, 100, by_hand=True)
+    await follow(cloud, machines[1:])
+    assert (await shown(cloud, rollout))["next"] == "waits for 1 machine of the stage to take the change"
+    robot = (await cloud.app("get_robot_part", id=machines[0].part))["part"]["robot"]
+    await cloud.app("delete_robot", id=robot)
+    await proceed(cloud)
+    state = await shown(cloud, rollout)
+    assert (state["next"], state["stages"][0]["others"]) == ("watches 2 machines of the stage", 1)
+
+
+async def test_a_rollout_has_a_limit_of_machines(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = await fragment(cloud)
+    await fleet(cloud, 2, subject)
+    new = await save(cloud, subject)
+    limit = ROLLOUT_MACHINES
+    monkeypatch.setattr(
+        "cloud.services.rollouts.rollouts.ROLLOUT_MACHINES",
+        limit.__class__(limit.name, 1, limit.unit, limit.of, limit.remedy, limit.kind),
+    )
+    error = await refused(cloud, "preview_staged_rollout", plan=plan(subject, new))
+    assert "rollout_machines" in str(error)
+
+
+async def test_a_configuration_is_saved_by_the_revision_that_its_machine_has(cloud: MemoryCloud) -> None:
+    """A save is checked with the revision of the machine, also by one that a rollout has reached."""
+    subject = await fragment(cloud)
+    machines = await fleet(cloud, 2, subject)
+    new = await save(cloud, subject)
+    await started(cloud, subject, new, 50, 100)
+    for machine in machines:
+        text = json.dumps({"fragments": [subject], "debug": True})
+        await cloud.app("update_robot_part", id=machine.part, robot_config_json=text)
+    assert sorted(await follow(cloud, machines)) == ["1", new]
+
+
+async def test_the_oldest_ended_rollouts_are_deleted(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = await fragment(cloud)
+    await fleet(cloud, 1, subject)
+    new = await save(cloud, subject)
+    limit = KEPT_ROLLOUTS
+    monkeypatch.setattr(
+        "cloud.domain.rollouts.records.KEPT_ROLLOUTS",
+        limit.__class__(limit.name, 2, limit.unit, limit.of, limit.remedy, limit.kind),
+    )
+    created = []
+    for _ in range(4):
+        created.append(await started(cloud, subject, new, 100))
+        await act(cloud, created[-1], "back")
+    listed = await call(cloud, "list_staged_rollouts", organization_id=cloud.first.organization)
+    assert [each["id"] for each in listed] == created[:1:-1]
