@@ -72,14 +72,12 @@ async def fleet(
 ) -> list[Machine]:
     """Create machines `m000`, `m001` ... that are online and use a fragment."""
 
-    created: list[tuple[str, str]] = []
-
     def add(sql: Sql, name: str) -> tuple[str, str]:
         subject = machines.create_machine(sql, location or cloud.first.location, name, cloud.cloud.clock())
         return machines.parts(sql, subject)[0].id, name
 
-    for number in range(count):  # in transactions of their own, as in life: 200 at once are read in another way
-        created.append(await cloud.cloud.store.write(partial(add, name=f"m{number:03}")))
+    # in transactions of their own, as in life: 200 at once are read in another way
+    created = [await cloud.cloud.store.write(partial(add, name=f"m{number:03}")) for number in range(count)]
     for part, _ in created:
         await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [uses]}))
     result = [Machine(cloud, part, name, breaks=number in breaking) for number, (part, name) in enumerate(created)]
