@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import trio
 
 from rpc.access import PART_SECRET
 from tests.e2e.cloud.process import CloudProcess
 from uplink import CloudAddress, connected
+
+if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
 
 APP = "viam.app.v1.AppService"
 
@@ -23,10 +27,12 @@ class Follower:
         self.address = address
         self.bad = ""
         self.revision = ""
+        self._socket: WebSocketConnection | None = None
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with connected(self.address) as socket:
+            self._socket = socket
             while True:
                 message = json.loads(await socket.get_message())
                 if "revision" not in message:
@@ -35,6 +41,12 @@ class Follower:
                 failing = bool(self.bad) and self.revision.endswith(f"-{self.bad}")
                 report = {"revision": self.revision, "state": "running", "unhealthy": int(failing), "rejected": ""}
                 await socket.send_message(json.dumps({"report": report}))
+
+    async def reject(self, reason: str) -> None:
+        """Report that the configuration is rejected."""
+        assert self._socket is not None
+        report = {"revision": self.revision, "rejected": reason, "problems": 1}
+        await self._socket.send_message(json.dumps({"report": report}))
 
 
 @asynccontextmanager
