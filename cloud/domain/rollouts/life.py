@@ -65,6 +65,7 @@ class MachineFacts:
     exists: bool = True
     online: bool = True
     runs: bool = False  # it reports the new revision or version
+    reports: bool = True  # it reports what it runs at all
     problems: int = 0
     rejected: str = ""  # why it rejects its configuration
     failure: str = ""  # why it went back from the new version
@@ -121,7 +122,9 @@ def _taking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> t
     if now < deadline:
         return replace(life, state=MachineState.WAITING), deadline
     text = "it is online and has not taken the change"
-    if timing.late_fails:
+    if not facts.reports:
+        text = "it is online and does not report which revision it runs"
+    elif timing.late_fails:
         return _failed(life, text)
     return replace(life, state=MachineState.LATE, reason=text), None
 

@@ -125,6 +125,7 @@ def _facts(sql: Sql, entry: Rollout, row: Row) -> MachineFacts:
     return MachineFacts(
         online=online is Presence.ONLINE and recorded,
         runs=runs,
+        reports=entry.kind is not Kind.FRAGMENT or bool(report.text_of(reported, "revision")),
         problems=-(part["calm"] or 0),
         rejected=report.rejected(reported),
         failure=failure,

@@ -29,6 +29,7 @@ UP = MachineFacts()
 NEW = MachineFacts(runs=True)
 DOWN = MachineFacts(online=False)
 GONE = MachineFacts(online=False, runs=True)
+MUTE = MachineFacts(reports=False)
 ILL = MachineFacts(runs=True, problems=2)
 
 
@@ -70,6 +71,8 @@ SITUATIONS: list[tuple[str, list[tuple[float, MachineFacts]], str, dict[str, Any
     ("offline long after it could take it", [(0, UP), (9, DOWN), (11, DOWN)], "offline", {}),
     ("does not take it", [(0, UP), (9.9, UP)], "waiting", {}),
     ("does not take it for long", [(0, UP), (10, UP)], "failed", {}),
+    ("does not report what it runs", [(0, MUTE), (10, MUTE)], "late", {}),
+    ("does not report what it runs, and vanishes", [(0, MUTE), (1, DOWN), (2, DOWN)], "failed", {}),
     ("rejects it", [(0, UP), (0.1, MachineFacts(rejected="no", problems=1))], "failed", {}),
     ("rejected the one before, too", [(0, MachineFacts(rejected="no", problems=1))], "waiting", {"problems": 1}),
     ("goes back by itself", [(1, NEW), (2, MachineFacts(failure="rolled back: it crashed"))], "failed", {}),
