@@ -7,7 +7,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine import Button, Component, Motor, MovementSensor, PowerSensor, Sensor, Servo, Switch
+from engine import (
+    Actuator,
+    Arm,
+    Base,
+    Button,
+    Component,
+    Encoder,
+    Gantry,
+    Gripper,
+    Motor,
+    MovementSensor,
+    PositionType,
+    PowerSensor,
+    Sensor,
+    Servo,
+    Switch,
+)
 from models.mqtt.entities import Entity, Scalar, state_of
 from schema import ErrorKind, MachineError
 
@@ -97,6 +113,64 @@ async def _set_motor(motor: Motor, text: str) -> None:
         await motor.set_power(_number(text, -100, 100, "percent of its power, or stop") / 100)
 
 
+def _buttons(*commands: str) -> list[Entity]:
+    return [Entity("button", command, {"payload_press": command}, commands=True) for command in commands]
+
+
+async def _encoder(encoder: Encoder) -> Observed:
+    position = await encoder.get_position()
+    unit = "deg" if position.position_type is PositionType.ANGLE_DEGREES else "ticks"
+    return Observed(state_of({f"position_{unit}": position.value}), _buttons("reset"))
+
+
+async def _reset(encoder: Encoder, text: str) -> None:
+    if text != "reset":
+        raise _refused(text, "reset")
+    await encoder.reset_position()
+
+
+async def _base(base: Base) -> Observed:
+    return Observed({"moving": await base.is_moving()}, _buttons("stop"))
+
+
+async def _gantry(gantry: Gantry) -> Observed:
+    positions = {f"axis_{index}_mm": value for index, value in enumerate(await gantry.get_position(), 1)}
+    return Observed(state_of({"moving": await gantry.is_moving(), **positions}), _buttons("home", "stop"))
+
+
+async def _move_gantry(gantry: Gantry, text: str) -> None:
+    if text == "home":
+        await gantry.home()
+    elif text == "stop":
+        await gantry.stop()
+    else:
+        raise _refused(text, "home or stop")
+
+
+async def _arm(arm: Arm) -> Observed:
+    positions = {f"joint_{index}_deg": value for index, value in enumerate(await arm.get_joint_positions(), 1)}
+    return Observed(state_of({"moving": await arm.is_moving(), **positions}), _buttons("stop"))
+
+
+async def _gripper(gripper: Gripper) -> Observed:
+    holding = await gripper.is_holding_something()
+    state = {"moving": await gripper.is_moving(), "holding": holding.is_holding_something}
+    return Observed(state_of(state), _buttons("open", "grab", "stop"))
+
+
+async def _set_gripper(gripper: Gripper, text: str) -> None:
+    commands = {"open": gripper.open, "grab": gripper.grab, "stop": gripper.stop}
+    if text not in commands:
+        raise _refused(text, "open, grab or stop")
+    await commands[text]()
+
+
+async def _stop(actuator: Actuator, text: str) -> None:
+    if text != "stop":
+        raise _refused(text, "stop")
+    await actuator.stop()
+
+
 KINDS: Final = (
     Kind(Sensor, _sensor),
     Kind(MovementSensor, _sensor),
@@ -105,6 +179,11 @@ KINDS: Final = (
     Kind(Button, _button, _push),
     Kind(Servo, _servo, _move),
     Kind(Motor, _motor, _set_motor),
+    Kind(Encoder, _encoder, _reset),
+    Kind(Base, _base, _stop),
+    Kind(Gantry, _gantry, _move_gantry),
+    Kind(Arm, _arm, _stop),
+    Kind(Gripper, _gripper, _set_gripper),
 )
 
 

@@ -211,3 +211,35 @@ async def test_the_status_names_what_is_wrong(tmp_path: Path) -> None:
         assert shown["topic"] == DEVICE
         assert shown["resources"]["air"] == "published"
         assert "no resource named 'broken' is ready" in shown["resources"]["broken"]
+
+
+async def test_actuators_and_encoders(tmp_path: Path) -> None:
+    names = {"wheel": "encoder", "rover": "base", "rail": "gantry", "reach": "arm", "hand": "gripper"}
+    config = document(0)
+    config["components"] += [
+        {"name": name, "api": f"rdk:component:{subtype}", "model": "fake"} for name, subtype in names.items()
+    ]
+    (tmp_path / "machine").mkdir()
+    async with mosquitto(tmp_path) as broker, listening(broker) as listener:
+        config["services"][0]["attributes"] |= {
+            "address": f"mqtt://localhost:{broker.port}",
+            "publish": [],
+            "commands": list(names),
+        }
+        async with server(tmp_path / "machine", config, "-disable-mdns"):
+            states = {name: await listener.document(f"{DEVICE}/{name}/state") for name in names}
+            assert {name: sorted(state) for name, state in states.items()} == {
+                "wheel": ["position_ticks"],
+                "rover": ["moving"],
+                "rail": ["axis_1_mm", "axis_2_mm", "axis_3_mm", "moving"],
+                "reach": [*(f"joint_{number}_deg" for number in range(1, 7)), "moving"],
+                "hand": ["holding", "moving"],
+            }
+            grab = next(topic for topic in listener.newest if topic.startswith(f"homeassistant/button/{DEVICE}/hand_grab"))
+            button = await listener.document(grab)
+            assert (button["command_topic"], button["payload_press"]) == (f"{DEVICE}/hand/set", "grab")
+            await broker.send(f"{DEVICE}/rail/set", "home")
+            for name in names:
+                await broker.send(f"{DEVICE}/{name}/set", "jump")
+                refusal = await listener.until(f"{DEVICE}/{name}/error", lambda text: "jump" in text)
+                assert "send " in refusal
