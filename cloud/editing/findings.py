@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
-from cloud.editing.tree import JsonNode, Lines, read, span_of
+from cloud.editing.tree import JsonNode, Lines, at, read, span_of
 from models import builtin_models, check_document, in_cloud
-from schema import ConfigError
+from schema import ConfigError, is_secret_path
 from schema.decoding import JSONSyntaxError, join
 from schema.document import CLOUD_KEYS, decode_document
 
+SHOWN: Final = 40  # characters of a value in a sentence
+NAMED: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "triggers")
+_WRONG_TYPE: Final = re.compile(r" is an? .+ where (?P<needed>.+) is needed\Z")
 ERROR: Final = "error"
 WARNING: Final = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFinding:
-    """A problem. `line` and `column` count from 1; `start` and `end` are offsets in characters."""
+    """A problem. `line` and `column` count from 1; `start` and `end` are offsets in characters.
+
+    `sentence` says the same to readers of a form: `left › max_rpm must be a number, not "fast"`.
+    """
 
     severity: str
     path: str
@@ -29,6 +36,7 @@ class DocumentFinding:
     column: int
     start: int
     end: int
+    sentence: str = ""
 
 
 def findings(text: str, context: EditingContext, *, partial: bool = False) -> tuple[DocumentFinding, ...]:
@@ -60,7 +68,7 @@ def findings(text: str, context: EditingContext, *, partial: bool = False) -> tu
     lines = Lines(text)
     return tuple(
         sorted(
-            (_finding(*problem, lines, root) for problem in unique.values()),
+            (_finding(*problem, text, lines, root) for problem in unique.values()),
             key=lambda problem: (problem.start, problem.end),
         )
     )
@@ -70,9 +78,31 @@ def _message_of(problem: ConfigError) -> str:
     return f"{problem.reason}: {problem.remedy}" if problem.remedy else problem.reason
 
 
-def _finding(severity: str, problem: ConfigError, lines: Lines, root: JsonNode) -> DocumentFinding:
+def _finding(severity: str, problem: ConfigError, text: str, lines: Lines, root: JsonNode) -> DocumentFinding:
     start, end = span_of(root, problem.path)
-    return DocumentFinding(severity, problem.path, _message_of(problem), *lines.position(start), start, end)
+    sentence = _sentence(problem, text[start:end], root)
+    return DocumentFinding(severity, problem.path, _message_of(problem), *lines.position(start), start, end, sentence)
+
+
+def _sentence(problem: ConfigError, written: str, root: JsonNode) -> str:
+    """Return the problem with the names of the entry and its keys instead of a path."""
+    place = " › ".join(_names_on(problem.path, root))
+    needed = _WRONG_TYPE.search(problem.reason)
+    if needed is None:
+        return f"{place}: {_message_of(problem)}" if place else _message_of(problem)
+    value = "what it is" if is_secret_path(problem.path.split(".")) else written[:SHOWN] + "…" * (len(written) > SHOWN)
+    return f"{place} must be {needed['needed']}, not {value}"
+
+
+def _names_on(path: str, root: JsonNode) -> Iterator[str]:
+    """Yield the names that a form shows on the way to a path: an entry's name, not its section and number."""
+    segments = path.split(".")
+    entry = at(root, tuple(segments[:2])) if len(segments) > 1 else None
+    name = entry.get("name") if entry is not None and entry.kind == "object" else None
+    if segments[0] in NAMED and name is not None and isinstance(name.value, str):
+        yield name.value
+        segments = segments[2:]
+    yield from (segment for segment in segments if segment != "attributes")
 
 
 def _of_syntax(error: JSONSyntaxError, text: str) -> DocumentFinding:

@@ -193,6 +193,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /machines/{part}/history": _PART,
     "POST /machines/{part}/history": owner(ObjectKind.PART, "part"),
     # fragments
+    "GET /configuration/schema": ROLE_ANYWHERE,
     "GET /fragments": ROLE_ANYWHERE,
     "POST /fragments": _OF_FORM,
     "GET /fragments/{fragment}": _FRAGMENT,

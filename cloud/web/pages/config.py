@@ -128,6 +128,7 @@ class _Pages:
                 findings=editor.findings_in(draft, editing.context) if editing.may_save else (),
                 items=outline(draft),
                 models=editor.models(),
+                schema=editor.schema_address(),
                 resolved=written(editing.merged),
                 error=error,
                 note=note,

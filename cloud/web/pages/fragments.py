@@ -137,6 +137,7 @@ class _Pages:
                 findings=editor.findings_in(draft, editing.context, partial=True) if editing.may_save else (),
                 items=outline(draft),
                 models=editor.models(),
+                schema=editor.schema_address(),
                 visibilities=VISIBILITIES,
                 error=error,
                 note=note,

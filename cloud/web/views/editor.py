@@ -19,6 +19,7 @@ from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, outline, with_resource, written
 from cloud.editing.findings import DocumentFinding, findings
+from cloud.editing.forms import encoded_schema
 from cloud.editing.merging import ABSENT, Merged
 from cloud.editing.review import Review, review
 from cloud.services.configurations.editing import Save
@@ -141,6 +142,11 @@ def with_added_resource(form: FormData) -> tuple[str, int]:
     text = written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
     added_item = [item for item in outline(text) if item.section == entry.section][-1]
     return text, added_item.start
+
+
+def schema_address() -> str:
+    """Return the address of the fields of the form, which is different for each version."""
+    return f"/configuration/schema?v={encoded_schema().version}"
 
 
 def conflicts_of(merged: Merged, *documents: Any) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from cloud.server.memory import MemoryCloud
 from cloud.services.configurations.editing import Editor
 from cloud.values.author import KEY, Author
 from schema.errors import ErrorKind, MachineError
-from tests.unit.cloud.pages import HOST, post, signed_in
+from tests.unit.cloud.pages import HOST, browser, post, signed_in
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
 
 SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
@@ -169,6 +169,17 @@ async def test_checks_and_completions_while_typing(rover: Rover) -> None:
     assert (answer["start"], answer["end"]) == (1, 4)
     assert "error" in await rover.ask("complete", text=1)
     assert "error" in await rover.ask("check", nothing="")
+
+
+async def test_the_form_s_schema_is_kept_by_browsers_that_are_signed_in(cloud: MemoryCloud, rover: Rover) -> None:
+    page = (await rover.get()).text
+    match = re.search(r'data-schema="(/configuration/schema\?v=\w+)"', page)
+    assert match is not None
+    reply = await rover.get(match[1])
+    assert any(model["word"] == "gpio" for model in json.loads(reply.text)["models"])
+    assert "immutable" in reply.headers["cache-control"]
+    assert (await rover.get("/configuration/schema?v=other")).headers["cache-control"] == "no-store"
+    assert (await browser(cloud).send("GET", match[1], HTML)).status == 303
 
 
 async def test_history_compares_and_reverts(rover: Rover) -> None:
