@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, EditingContext, ModelEntry, Schema, inside, resolved, types_of
+from cloud.editing.comments import without_comments
 from cloud.editing.tree import JsonNode, Spot, at, read, spot
 
 MAX_CHOICES: Final = 60
@@ -44,6 +45,10 @@ NOTHING: Final = Choices(0, 0, ())
 
 def completions(text: str, cursor: int, context: EditingContext, catalogue: Catalogue) -> Choices:
     """Return the completions at `cursor`, an offset in characters into `text`."""
+    if (plain := without_comments(text)) != text:
+        if plain[max(0, cursor - 1) : cursor] != text[max(0, cursor - 1) : cursor]:
+            return NOTHING  # in a comment
+        text = plain
     if _FOLLOWED_BY_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
         text = f"{text[:cursor]}\n{text[cursor:]}"  # close the string at its line end, not at the next key's quote
     root = read(text)

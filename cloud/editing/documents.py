@@ -9,6 +9,7 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
+from cloud.editing.comments import without_comments
 from cloud.editing.completion import skeleton
 from cloud.editing.tree import JsonNode, Lines, at, read, span_of
 from schema import ErrorKind, MachineError, check_name
@@ -23,6 +24,11 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 def written(document: Any) -> str:
     """Format a document as JSON for people, keeping its order. A list of plain values takes one line if it fits."""
     return _written(document, "") + "\n"
+
+
+def formatted(value: Any, indent: str) -> str:
+    """Format a value as `written` does, with `indent` before all lines except the first."""
+    return _written(value, indent)
 
 
 def _written(value: Any, indent: str) -> str:
@@ -66,7 +72,7 @@ class Item:
 
 def outline(text: str) -> list[Item]:
     """Return the entries that a text configures, as far as it can be parsed."""
-    root = read(text)
+    root = read(without_comments(text))
     return list(_items(root, text)) if root is not None else []
 
 

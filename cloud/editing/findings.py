@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
+from cloud.editing.comments import without_comments
 from cloud.editing.tree import JsonNode, Lines, at, read, span_of
 from models import builtin_models, check_document, in_cloud
 from schema import ConfigError, is_secret_path
@@ -40,10 +41,11 @@ class DocumentFinding:
 
 
 def findings(text: str, context: EditingContext, *, partial: bool = False) -> tuple[DocumentFinding, ...]:
-    """Return the problems in text order.
+    """Return the problems in text order. The text may have comments.
 
     `partial` marks a fragment, which may rely on the configuration that uses it.
     """
+    text = without_comments(text)
     decoded = decode_document(text.encode("utf-8", "surrogatepass"))
     syntax = next((problem for problem in decoded.problems if isinstance(problem, JSONSyntaxError)), None)
     if syntax is not None:

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chainOf, jointsOf, reachOf } from '../src/control/kinematics';
 import { bodyOf } from '../src/control/poses';
-import { about, halfOf, oriented, turned } from '../src/control/space';
+import { about, halfOf, oriented, turned } from '../src/base/space';
 
 const joint = (id: string, parent: string, axis: object, type = 'revolute'): { id: string; parent: string; axis: object; type: string; min: number; max: number } =>
   ({ id, parent, axis, type, min: -90, max: 90 });

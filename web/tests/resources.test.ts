@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { arranged, key, parseLayout, sorted, word } from '../src/control/resources';
-import { functionOf, ROWS } from '../src/control/header';
+import { functionOf, ROWS } from '../src/base/header';
 import { flat, said, shown } from '../src/control/values';
 
 const motor = { name: 'left', api: 'component:motor' };

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -30,7 +30,6 @@ from cloud.web.common.site import author_of, fields, redirect, render, render_ma
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from cloud.web.views.revisions import RevisedDocument, history_page, revert, review_page
-from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 from training import with_model
 
@@ -193,13 +192,9 @@ class _Pages:
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         service, subject = self._editor(request)
         try:
-            text, start = await service.offload(len(text), lambda: editor.with_added_resource(form))
+            text = await service.offload(len(text), lambda: editor.with_added_resource(form))
         except MachineError as error:
-            if wants_json(request.headers):
-                return JSONResponse({"error": str(error)}, 400)
             return await self._page(request, await service.editing(subject), text, base, error=str(error), code=400)
-        if wants_json(request.headers):
-            return JSONResponse({"text": text, "start": start})
         return await self._page(request, await service.editing(subject), text, base)
 
     async def _save(

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.organizations.tenants import missing
@@ -28,7 +28,6 @@ from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from cloud.web.views.revisions import RevisedDocument, history_page, revert, review_page
-from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 
 PAGE: Final = 20  # revisions per page
@@ -174,9 +173,7 @@ class _Pages:
         room, place = self._cloud.room, editing.fragment.organization_id
         try:
             if action == "add":
-                text, start = await room.run(place, lambda: editor.with_added_resource(form))
-                if wants_json(request.headers):
-                    return JSONResponse({"text": text, "start": start})
+                text = await room.run(place, lambda: editor.with_added_resource(form))
             if action in ("add", "check", "edit"):
                 return await self._page(request, editing, text, base)
             document = await room.run(place, lambda: editor.document_in(text))
@@ -187,8 +184,6 @@ class _Pages:
         except MachineError as error:
             if error.kind is ErrorKind.PERMISSION:
                 raise
-            if action == "add" and wants_json(request.headers):
-                return JSONResponse({"error": str(error)}, 400)
             return await self._page(request, editing, text, base, error=str(error), code=400)
 
         page = await review_page(

@@ -17,7 +17,7 @@ from cloud.documents.readable import check_text
 from cloud.domain.configurations.revisions import Revision
 from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import completions
-from cloud.editing.documents import model_named, outline, with_resource, written
+from cloud.editing.documents import model_named, with_resource, written
 from cloud.editing.findings import DocumentFinding, findings
 from cloud.editing.forms import encoded_schema
 from cloud.editing.merging import ABSENT, Merged
@@ -88,14 +88,11 @@ async def read_draft(request: Request) -> tuple[str, int]:
 
 
 def check_response(text: str, context: EditingContext, *, partial: bool = False) -> Response:
-    """Return the findings of a text, for its marks, and the updated parts of the page."""
+    """Return the findings of a text, for its marks and fields, and the updated list of them."""
     if len(text) > MAX_CHECKED:
         return JSONResponse({"findings": [], "patch": {}})
     shown_findings = findings_in(text, context, partial=partial)
-    patch = {
-        "findings": render_macro("editing.html", "findings_list", shown_findings),
-        "outline": render_macro("editing.html", "outline_list", outline(text)),
-    }
+    patch = {"findings": render_macro("editing.html", "findings_list", shown_findings)}
     return JSONResponse({"findings": [asdict(finding) for finding in shown_findings], "patch": patch})
 
 
@@ -135,13 +132,11 @@ def document_in(text: str) -> dict[str, Any]:
     return document
 
 
-def with_added_resource(form: FormData) -> tuple[str, int]:
-    """Return the draft with the requested resource added, and the offset of the resource."""
+def with_added_resource(form: FormData) -> str:
+    """Return the draft with the requested resource added."""
     model = form.get("model", "")
     entry = model_named(catalogue(), model if isinstance(model, str) else "")
-    text = written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
-    added_item = [item for item in outline(text) if item.section == entry.section][-1]
-    return text, added_item.start
+    return written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
 
 
 def schema_address() -> str:

@@ -66,13 +66,14 @@ async def look(checkout: Checkout) -> None:
 
 
 async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: str) -> None:
-    """3: the outline jumps to the motor; the change is reviewed, saved and applied."""
+    """3: the motor is selected in the list; the change is reviewed, saved and applied."""
     assert "*Configuration*" in step(3)
     await page.click(".tabs a[href$='/config']")
-    await page.until("document.querySelector('#outline a') && document.readyState === 'complete'")
-    await page.evaluate("[...document.querySelectorAll('#outline a')].find((one) => one.innerText === 'left').click()")
+    await page.until("document.querySelector('.list .entry')")
+    named = "(one) => one.querySelector('strong').innerText === 'left'"
+    await page.evaluate(f"[...document.querySelectorAll('.list .entry')].find({named}).click()")
+    await page.until("document.querySelector('.fields h2').innerText === 'left'")
     text = await page.value("#document")
-    await page.until("document.activeElement.matches('.cm-content')")
     at = text.index('"name": "left"')
     await write(page, text[:at] + text[at:].replace(old, new, 1))
     await page.until_text("Review changes")

@@ -1,21 +1,20 @@
-import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
+import { defaultKeymap, history, historyKeymap, redo, undo } from '@codemirror/commands';
 import { bracketMatching, foldGutter, foldKeymap, indentOnInput, indentUnit } from '@codemirror/language';
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from '@codemirror/lint';
 import { Compartment, EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, type ViewUpdate } from '@codemirror/view';
 import { jsonView } from '../base/code';
 import { Requester } from '../base/requests';
-import { linkOf, renew, type EditorForm } from './form';
-import { changed, toBrowser } from './offsets';
+import { Draft, type Finding } from './draft.svelte';
+import { dotted, entryPath, pathOf, sections } from './entries';
+import type { Schema } from './fields';
+import { renew, troublesOf, type EditorForm } from './form';
+import { toBrowser, type Change } from './offsets';
+import type { Path } from './tree';
 
 const CHECK = 250; // milliseconds of silence before the server is asked
-
-interface Finding {
-  start: number;
-  end: number;
-  severity: 'error' | 'warning';
-  text: string;
-}
+const READ = 120; // milliseconds of silence before list and form read the text again
+const MOST_CHECKED = 256 * 1024; // characters that the server checks while a person types
 
 interface Checked {
   findings: Finding[];
@@ -29,6 +28,8 @@ export class Editor {
   private helped = false;
   private readonly saved: string;
   private leaving = false;
+  private readonly draft: Draft;
+  private reading: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly page: EditorForm) {
     const { area, form, place, review } = page;
@@ -68,6 +69,13 @@ export class Editor {
         ],
       }),
     });
+    this.draft = new Draft({
+      text: () => this.text,
+      change: (changes) => { this.change(changes); },
+      show: (from, to) => { this.view.dispatch({ selection: { anchor: from, head: to }, effects: EditorView.scrollIntoView(from, { y: 'center' }) }); },
+      undo: () => { undo(this.view); },
+      redo: () => { redo(this.view); },
+    });
   }
 
   private get text(): string {
@@ -75,51 +83,84 @@ export class Editor {
   }
 
   start(): void {
-    const { area, form, resource, add } = this.page;
+    const { area, form, bench } = this.page;
     area.hidden = true;
-    for (const button of form.querySelectorAll<HTMLElement>('[data-plain]')) button.hidden = true; // the text is checked while typing
+    for (const part of form.querySelectorAll<HTMLElement>('[data-plain]')) part.hidden = true; // list and form are better, and the text is checked while typing
+    for (const field of form.querySelectorAll<HTMLInputElement>('[data-plain] :is(input, select, button)')) field.disabled = true;
+    form.classList.add('with-form');
+    form.dataset['view'] = this.draft.view;
+    bench.hidden = false;
     form.addEventListener('click', (event) => {
       const link = event.target instanceof Element ? event.target.closest<HTMLElement>('a[data-at]') : null;
       if (link === null) return;
       event.preventDefault();
       this.follow(link);
     });
-    resource.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter') return;
-      event.preventDefault(); // the first button of the form, which Enter would press, is the review
-      form.requestSubmit(add);
-    });
-    form.addEventListener('submit', (event) => {
-      if (event.submitter !== add) {
-        this.leaving = true;
-        return;
-      }
-      event.preventDefault();
-      void this.added(new FormData(form, add));
-    });
+    form.addEventListener('submit', () => (this.leaving = true));
     addEventListener('beforeunload', (event) => {
       if (!this.leaving && this.text !== this.saved) event.preventDefault();
     });
     addEventListener('pageshow', () => (this.leaving = false));
+    addEventListener('hashchange', () => { this.goTo(location.hash); });
     document.addEventListener('click', (event) => {
       const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("#running a[href^='#']") : null;
       if (link === null) return;
       event.preventDefault();
       this.goTo(link.hash);
     });
+    this.followMachine();
     this.check(true);
+    if (innerWidth <= 46 * 16) this.draft.view = 'list';
     if (location.hash.length > 1) this.goTo(location.hash);
+    else {
+      const [first] = sections(this.draft.text, this.draft.root);
+      if (first?.entries[0] !== undefined) this.draft.selected = first.entries[0].path;
+    }
+    void this.loadBench();
+  }
+
+  private async loadBench(): Promise<void> {
+    const { bench, form } = this.page;
+    const [{ mountWorkbench }, reply] = await Promise.all([import('./workbench'), fetch(this.page.schema)]);
+    if (reply.ok) this.draft.schema = (await reply.json()) as Schema;
+    mountWorkbench(bench, this.draft, (view) => { form.dataset['view'] = view; });
   }
 
   private updated(update: ViewUpdate): void {
-    if (!update.docChanged) return;
-    this.page.area.value = this.text;
-    this.check();
+    if (update.docChanged) {
+      this.page.area.value = this.text;
+      this.check();
+      clearTimeout(this.reading);
+      this.reading = setTimeout(() => { this.draft.renew(); }, READ);
+    }
+    if (update.selectionSet && !update.docChanged && this.view.hasFocus) this.draft.follow(update.state.selection.main.head);
+  }
+
+  /** Make changes of the form, which are undone like those of the text. */
+  private change(changes: readonly Change[]): void {
+    this.view.dispatch({ changes: [...changes], userEvent: 'input.form', scrollIntoView: false });
+  }
+
+  /** Show which resources do not work, as the page receives it. */
+  private followMachine(): void {
+    const running = document.getElementById('running');
+    if (running === null) return;
+    const read = (): void => {
+      this.draft.troubles = troublesOf(running);
+      this.draft.running = running.dataset['runs'] === 'yes' && running.dataset['online'] === 'yes';
+    };
+    read();
+    new MutationObserver(read).observe(running, { subtree: true, childList: true, attributes: true });
   }
 
   // ---- problems
 
   private check(now = false): void {
+    if (this.view.state.doc.length > MOST_CHECKED) {
+      this.checking.stop();
+      this.draft.findings = []; // those of a shorter text; the review has all
+      return;
+    }
     this.checking.send(
       () => ({ text: this.text }),
       (answer) => {
@@ -129,6 +170,7 @@ export class Editor {
           return { from, to: Math.max(from, toBrowser(text, finding.end)), severity: finding.severity, message: finding.text };
         });
         this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
+        this.draft.findings = answer.findings;
         renew(answer.patch);
       },
       now,
@@ -147,40 +189,51 @@ export class Editor {
     }, () => { this.helped = false; }); // did not arrive: with the next focus again
   }
 
-  // ---- links of the outline and of the list of problems
+  // ---- links of the list of problems and of the running configuration
 
   private follow(link: HTMLElement): void {
     const text = this.text;
     const anchor = toBrowser(text, Number(link.dataset['at']));
     const head = toBrowser(text, Number(link.dataset['to'] ?? link.dataset['at']));
-    this.view.focus();
     this.view.dispatch({ selection: { anchor, head }, effects: EditorView.scrollIntoView(anchor, { y: 'center' }) });
+    this.draft.renew();
+    const path = pathOf(this.draft.root, link.dataset['path'] ?? '');
+    if (!this.open(path)) this.focusText();
   }
 
-  private goTo(hash: string): void {
-    const link = linkOf(this.page.form, decodeURIComponent(hash.slice(1)));
-    if (link !== undefined) this.follow(link);
-  }
-
-  // ---- adding
-
-  private async added(body: FormData): Promise<void> {
-    const { form, error, resource } = this.page;
-    let answer: { error?: string; text?: string; start?: number };
-    try {
-      const fields = new URLSearchParams([...body].map(([name, value]) => [name, typeof value === 'string' ? value : '']));
-      const reply = await fetch(form.getAttribute('action') ?? '', { method: 'POST', body: fields, headers: { accept: 'application/json' } });
-      answer = (await reply.json()) as typeof answer;
-    } catch {
-      answer = { error: 'The cloud does not respond. Try again.' };
-    }
-    error.textContent = answer.error ?? '';
-    if (answer.text === undefined) return;
-    const anchor = toBrowser(answer.text, answer.start ?? 0);
+  private focusText(): void {
+    this.draft.view = 'text';
+    this.page.form.dataset['view'] = 'text';
     this.view.focus();
-    this.view.dispatch({ changes: changed(this.text, answer.text), userEvent: 'input.paste' });
-    this.view.dispatch({ selection: { anchor }, effects: EditorView.scrollIntoView(anchor, { y: 'center' }) });
-    resource.value = '';
-    this.check(true);
+  }
+
+  /** Select the entry of a path, and focus the field of the path; false if it has no field. */
+  private open(path: Path): boolean {
+    const entry = entryPath(this.draft.root, path);
+    if (entry.length === 0) return false;
+    this.draft.selected = entry;
+    this.draft.adding = false;
+    this.draft.view = 'form';
+    requestAnimationFrame(() => { // the form has drawn the entry
+      for (let length = path.length; length >= entry.length; length--) {
+        const field = document.getElementById(`field-${dotted(path.slice(0, length))}`);
+        if (field === null) continue;
+        for (let fold = field.closest('details'); fold !== null; fold = fold.parentElement?.closest('details') ?? null) fold.open = true;
+        field.focus();
+        return;
+      }
+    });
+    return true;
+  }
+
+  /** Go to the place that a path after # names; `resource=` and a name is the entry of that name. */
+  private goTo(hash: string): void {
+    const words = decodeURIComponent(hash.slice(1));
+    const { text, root } = this.draft;
+    const name = words.startsWith('resource=') ? words.slice(9) : undefined;
+    const path = name === undefined ? pathOf(root, words) : sections(text, root).flatMap((each) => each.entries).find((each) => each.name === name)?.path ?? [];
+    if (path.length === 0) return;
+    this.draft.show(path);
+    this.open(path);
   }
 }

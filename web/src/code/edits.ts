@@ -26,10 +26,8 @@ export type Value = { readonly json: string } | { readonly value: unknown };
 
 class Writer {
   private readonly unit: string;
-  private readonly root: Node | undefined;
 
-  constructor(private readonly text: string) {
-    this.root = parse(text);
+  constructor(private readonly text: string, private readonly root: Node | undefined) {
     this.unit = /\n([ \t]+)\S/.exec(text)?.[1] ?? '  ';
   }
 
@@ -212,11 +210,11 @@ function nested(path: Path, value: Value): Value {
 }
 
 /** Return the changes that put a value at a path; undefined if the text there is not ready for it. */
-export function setting(text: string, path: Path, value: Value): Change[] | undefined {
-  return new Writer(text).set(path, value);
+export function setting(text: string, path: Path, value: Value, root: Node | undefined = parse(text)): Change[] | undefined {
+  return new Writer(text, root).set(path, value);
 }
 
 /** Return the changes that take the value at a path away, with its key. */
-export function removing(text: string, path: Path): Change[] {
-  return new Writer(text).remove(path);
+export function removing(text: string, path: Path, root: Node | undefined = parse(text)): Change[] {
+  return new Writer(text, root).remove(path);
 }

@@ -10,11 +10,10 @@ export interface EditorForm {
   area: HTMLTextAreaElement;
   place: HTMLElement;
   review: HTMLButtonElement;
-  add: HTMLButtonElement;
-  resource: HTMLInputElement;
-  error: HTMLElement;
+  bench: HTMLElement; // where list and form are drawn
   check: string;
   complete: string;
+  schema: string;
 }
 
 function within<T extends Element>(form: HTMLFormElement, selector: string, type: new () => T): T {
@@ -32,11 +31,10 @@ export function findForm(): EditorForm | null {
     area: within(form, 'textarea', HTMLTextAreaElement),
     place: within(form, '.editor', HTMLElement),
     review: within(form, '[value=review]', HTMLButtonElement),
-    add: within(form, '[value=add]', HTMLButtonElement),
-    resource: within(form, '[name=resource]', HTMLInputElement),
-    error: within(form, '[data-add-error]', HTMLElement),
+    bench: within(form, '[data-bench]', HTMLElement),
     check: form.dataset['check'] ?? '',
     complete: form.dataset['complete'] ?? '',
+    schema: form.dataset['schema'] ?? '',
   };
 }
 
@@ -48,14 +46,7 @@ export function renew(patch: Record<string, string>): void {
   }
 }
 
-/** Return the link to the place that a path after # names: the problem itself, or the entry that contains it.
- * `resource=` and a name is the entry of that name. */
-export function linkOf(form: HTMLFormElement, path: string): HTMLElement | undefined {
-  const links = [...form.querySelectorAll<HTMLElement>('a[data-at]')];
-  if (path.startsWith('resource=')) return links.find((link) => link.closest('#outline') && link.textContent.trim() === path.slice(9));
-  const contains = (link: HTMLElement): boolean => {
-    const own = link.dataset['path'];
-    return own !== undefined && own !== '' && (path === own || path.startsWith(`${own}.`));
-  };
-  return links.filter(contains).sort((a, b) => (b.dataset['path'] ?? '').length - (a.dataset['path'] ?? '').length)[0];
+/** Return the states of the resources that do not work, by name, as the page says them. */
+export function troublesOf(running: HTMLElement): Map<string, string> {
+  return new Map([...running.querySelectorAll<HTMLElement>('li[data-resource]')].map((each) => [each.dataset['resource'] ?? '', each.dataset['state'] ?? '']));
 }

@@ -1,6 +1,6 @@
 // What an arm says of its kinematics: limits of joints, and where the joints are. Pure.
 
-import { about, length, oriented, product, scaled, sum, turned, UPRIGHT, type Rotation, type Vector } from './space';
+import { about, length, oriented, product, scaled, sum, turned, UPRIGHT, type Rotation, type Vector } from '../base/space';
 
 /** Limits of a joint in degrees; in millimeters if it is prismatic. */
 export interface Limits {

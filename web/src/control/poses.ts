@@ -2,7 +2,7 @@
 
 import type { MethodKind, Message, ScalarType } from '@bufbuild/protobuf';
 import { commonApi, type RobotClient } from '@viamrobotics/sdk';
-import { oriented, type Vector } from './space';
+import { oriented, type Vector } from '../base/space';
 
 /** A tracked body: millimeters in its frame, and where its x axis points. */
 export interface Body {
