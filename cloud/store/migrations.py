@@ -61,6 +61,7 @@ STEPS: Final = (
     jobs.TABLES,
     alerts.TABLES,
     rollouts.TABLES,
+    fragments.TEXTS,
 )
 
 

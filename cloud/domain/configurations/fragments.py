@@ -218,6 +218,7 @@ def delete_fragment(sql: Sql, subject: str) -> None:
         check_not_rolled_out(sql, subject, tag, "it cannot be deleted")
     sql.run("DELETE FROM fragment_uses WHERE kind = 'fragment' AND subject = ?", subject)
     sql.run("DELETE FROM fragment_tags WHERE fragment_id = ?", subject)
+    sql.run("DELETE FROM written_texts WHERE kind = 'fragment' AND subject = ?", subject)
     sql.run("DELETE FROM fragment_revisions WHERE fragment_id = ?", subject)
     sql.run("DELETE FROM fragments WHERE id = ?", subject)
 

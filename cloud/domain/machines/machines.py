@@ -329,6 +329,7 @@ def _delete_part(sql: Sql, subject: str) -> None:
     for table in _OF_PART:
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
     sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
+    sql.run("DELETE FROM written_texts WHERE kind = 'part' AND subject = ?", subject)
     if sql.run("UPDATE alerts SET due = 0 WHERE part_id = ?", subject):  # at its deadline, an alert ends with its part
         sql.notify("alerts", part(sql, subject).organization_id)
     sql.run("DELETE FROM parts WHERE id = ?", subject)

@@ -238,6 +238,8 @@ EDITOR: Final[Mapping[str, Rule]] = {
     "revision": operator(ObjectKind.PART, "part", inside=True),
     "revisions": operator(ObjectKind.PART, "part", inside=True),
     "organizations": ROLE_ANYWHERE,
+    "keep_text": owner(ObjectKind.PART, "part"),
+    "keep_fragment_text": owner(ObjectKind.FRAGMENT, "fragment"),
     "fragment_editing": operator(ObjectKind.FRAGMENT, "fragment", inside=True),
     "fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment"),
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
+from cloud.documents.pieces import LARGE
+from cloud.documents.readable import check_text
 from cloud.documents.resolve import Resolved, entries
-from cloud.domain.configurations import configurations, fragments
+from cloud.domain.configurations import configurations, fragments, written_texts
 from cloud.domain.configurations.fragment_uses import parts_using
 from cloud.domain.configurations.fragments import FragmentRecord
 from cloud.domain.configurations.revisions import Revision
@@ -23,6 +26,7 @@ from cloud.domain.permissions.access import ObjectKind, Place, Role, is_home, pl
 from cloud.domain.permissions.shown import Shown, empty, reads_secrets, shown
 from cloud.domain.registry.deprecation import advice
 from cloud.editing.catalogue import EditingContext
+from cloud.editing.comments import check_written
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, MACHINES, Author
@@ -42,6 +46,7 @@ class Editing:
     may_save: bool
     context: EditingContext
     running: Running
+    text: str = ""  # the document as a person wrote it, with comments; empty if there is none, or for readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class FragmentEditing:
     others: int  # number of users that the caller may not see
     may_save: bool
     context: EditingContext
+    text: str = ""  # as in Editing
 
 
 @guarded(call_rules.EDITOR)
@@ -113,9 +119,25 @@ class Editor(Service):
                 may_save,
                 self._context(sql, place, resolved),
                 _running(record, version, watching.latest_snapshot(sql, part), self.now()),
+                written_texts.text_of(sql, "part", part, save.document) if may_save else "",
             )
 
         return await self.read_checked(work)
+
+    async def keep_text(self, part: str, document: Mapping[str, Any], text: str) -> None:
+        """Store the text that means a document which is saved next, or is in force; an empty text deletes it."""
+        content = await self._content(document, text)
+        await self.write(lambda sql: written_texts.keep(sql, "part", part, content, text))
+
+    async def keep_fragment_text(self, fragment: str, document: Mapping[str, Any], text: str) -> None:
+        """Store the text of a fragment's document; see `keep_text`."""
+        content = await self._content(document, text)
+        await self.write(lambda sql: written_texts.keep(sql, "fragment", fragment, content, text))
+
+    async def _content(self, document: Mapping[str, Any], text: str) -> str:
+        check_written(text)
+        check_text(text)
+        return await self.offload(LARGE, lambda: written_texts.content_of(document))
 
     async def context(self, part: str) -> EditingContext:
         """Return the context for completion beyond the text."""
@@ -178,14 +200,16 @@ class Editor(Service):
             may_save = reads_secrets(sql, self.author, ObjectKind.FRAGMENT, fragment)
             using = parts_using(sql, fragment)
             visible_parts = [part for part in using if self._sees(sql, part)]
+            document = fragments.document_of(sql, fragment, record.revision)
             return FragmentEditing(
                 record,
-                shown(fragments.document_of(sql, fragment, record.revision), whole=may_save),
+                shown(document, whole=may_save),
                 fragments.tags(sql, fragment),
                 [machines.part(sql, part) for part in visible_parts],
                 len(using) - len(visible_parts),
                 may_save,
                 EditingContext(_fragments(sql, record.organization_id), advice=advice(sql, record.organization_id)),
+                written_texts.text_of(sql, "fragment", fragment, document) if may_save else "",
             )
 
         return await self.read_checked(work)

@@ -36,3 +36,14 @@ CREATE TABLE fragment_uses (
 );
 CREATE INDEX fragment_uses_fragment ON fragment_uses (fragment_id);
 """
+
+TEXTS: Final = """
+CREATE TABLE written_texts (
+    kind TEXT NOT NULL,  -- part or fragment
+    subject TEXT NOT NULL,  -- its id
+    content TEXT NOT NULL,  -- digest of the document that the text means
+    text TEXT NOT NULL,  -- JSON with comments, as a person wrote it
+    PRIMARY KEY (kind, subject, content)
+);
+"""
+"""Texts of configurations and fragments as people wrote them."""

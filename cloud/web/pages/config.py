@@ -16,7 +16,9 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.online import SILENCE
+from cloud.editing.comments import without_comments
 from cloud.editing.documents import outline, written
+from cloud.editing.edits import rewritten
 from cloud.editing.insertion import resources_in, with_resources
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
@@ -83,6 +85,10 @@ _INSERTED: Final[Mapping[str, Callable[[FormData], Change]]] = {
 """Actions of other pages that change the saved configuration; the change is reviewed before it is saved."""
 
 
+def _saved_text(editing: Editing) -> str:
+    return editing.text or written(editing.document)
+
+
 class _Pages:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -114,7 +120,7 @@ class _Pages:
         subject = request.path_params["part"]
 
         def rendered() -> Response:
-            draft = written(editing.document) if text is None or not editing.may_save else text
+            draft = _saved_text(editing) if text is None or not editing.may_save else text
             return render(
                 request,
                 "config.html",
@@ -155,7 +161,7 @@ class _Pages:
         try:
             document = await self._cloud.room.run(editing.organization, lambda: editor.document_in(text))
             if base != editing.part.revision and not same(editing.document, document):
-                return await self._merge(request, editing, base, document)
+                return await self._merge(request, editing, base, document, text)
             if action == "save":
                 return await self._save(request, editing, base, document, text)
         except MachineError as error:
@@ -171,6 +177,7 @@ class _Pages:
             document,
             findings=lambda: editor.findings_in(text, editing.context),
             users=0,
+            spelling=text.strip() != _saved_text(editing).strip(),
             text=text,
             base=base,
         )
@@ -187,7 +194,9 @@ class _Pages:
                 kind=ErrorKind.PERMISSION,
                 remedy="use a key with that role, or ask an owner",
             )
-        return await self._cloud.room.run(editing.organization, lambda: written(change(editing.document)))
+        return await self._cloud.room.run(
+            editing.organization, lambda: rewritten(_saved_text(editing), change(editing.document))
+        )
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         service, subject = self._editor(request)
@@ -204,14 +213,18 @@ class _Pages:
         last_update = (await service.revision(subject, base)).revision.saved
         app = AppService(self._cloud, author_of(request))
         try:
-            await app.update_robot_part(id=subject, robot_config_json=text, last_known_update=last_update)
+            await service.keep_text(subject, document, editor.kept_text(text, document))
+            text_alone = without_comments(text)
+            await app.update_robot_part(id=subject, robot_config_json=text_alone, last_known_update=last_update)
         except MachineError as error:
             if error.kind is ErrorKind.PRECONDITION:  # another save came in between
-                return await self._merge(request, await service.editing(subject), base, document)
+                return await self._merge(request, await service.editing(subject), base, document, text)
             raise
         return redirect(f"/machines/{subject}/config")
 
-    async def _merge(self, request: Request, editing: Editing, base: int, document: Mapping[str, Any]) -> Response:
+    async def _merge(
+        self, request: Request, editing: Editing, base: int, document: Mapping[str, Any], text: str
+    ) -> Response:
         """Render the page with the changes of both as a new draft, so that neither is lost."""
         service, subject = self._editor(request)
         old = (await service.revision(subject, base)).revision.document
@@ -221,10 +234,10 @@ class _Pages:
             conflicts = editor.conflicts_of(combined, old, editing.document, document)
             theirs, mine = review(old, editing.document), review(old, document)
             merge = Merge(editing.part.revision, editing.author, editing.part.saved, theirs, mine, conflicts)
-            return written(combined.document), merge
+            return rewritten(text, combined.document), merge
 
-        text, merge = await self._cloud.room.run(editing.organization, merged_draft)
-        return await self._page(request, editing, text, editing.part.revision, merge=merge, code=409)
+        draft, merge = await self._cloud.room.run(editing.organization, merged_draft)
+        return await self._page(request, editing, draft, editing.part.revision, merge=merge, code=409)
 
     # ---- while typing
 

@@ -14,7 +14,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.organizations.tenants import missing
+from cloud.editing.comments import without_comments
 from cloud.editing.documents import outline, written
+from cloud.editing.edits import rewritten
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
 from cloud.services.app import AppService
@@ -59,6 +61,10 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route(f"{path}/history", pages.history),
         Route(f"{path}/history", pages.revert, methods=["POST"]),
     ]
+
+
+def _saved_text(editing: FragmentEditing) -> str:
+    return editing.text or written(editing.document)
 
 
 class _Pages:
@@ -125,7 +131,7 @@ class _Pages:
         """Render the page with a draft, or with the saved fragment."""
 
         def rendered() -> Response:
-            draft = written(editing.document) if text is None or not editing.may_save else text
+            draft = _saved_text(editing) if text is None or not editing.may_save else text
             return render(
                 request,
                 "fragment.html",
@@ -178,7 +184,7 @@ class _Pages:
                 return await self._page(request, editing, text, base)
             document = await room.run(place, lambda: editor.document_in(text))
             if base != editing.fragment.revision and not same(editing.document, document):
-                return await self._merge(request, editing, base, document)
+                return await self._merge(request, editing, base, document, text)
             if action in ("save", "hold"):
                 return await self._save(request, editing, base, document, text, held=action == "hold")
         except MachineError as error:
@@ -194,6 +200,7 @@ class _Pages:
             document,
             findings=lambda: editor.findings_in(text, editing.context, partial=True),
             users=len(editing.users) + editing.others,
+            spelling=text.strip() != _saved_text(editing).strip(),
             text=text,
             base=base,
         )
@@ -216,26 +223,30 @@ class _Pages:
         service, app, subject = self._services(request)
         last_update = (await self._revision(request, base)).revision.saved
         try:
+            await service.keep_fragment_text(subject, document, editor.kept_text(text, document))
+            text_alone = without_comments(text)
             if held:
                 rollouts = RolloutService(self._cloud, author_of(request))
-                revision = await rollouts.update_fragment_for_rollout(subject, text, last_update)
+                revision = await rollouts.update_fragment_for_rollout(subject, text_alone, last_update)
                 what = f"{editing.fragment.organization_id}/fragment/{subject}/"
                 return redirect(f"/rollouts/new?{urlencode({'what': what, 'revision': revision})}")
-            await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=last_update)
+            await app.update_fragment(id=subject, fragment_config_json=text_alone, last_known_update=last_update)
         except MachineError as error:
             newest = await service.fragment_editing(subject)
             if error.kind is ErrorKind.PRECONDITION and newest.fragment.revision != base:
-                return await self._merge(request, newest, base, document)  # another save came in between
+                return await self._merge(request, newest, base, document, text)  # another save came in between
             raise
         return redirect(f"/fragments/{editing.fragment.id}")
 
-    async def _merge(self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any]) -> Response:
+    async def _merge(
+        self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any], text: str
+    ) -> Response:
         old = (await self._revision(request, base)).revision.document
         newest = await self._revision(request, editing.fragment.revision)
 
         def merged_draft() -> tuple[str, Merge]:
             combined = merged(old, editing.document, document)
-            return written(combined.document), Merge(
+            return rewritten(text, combined.document), Merge(
                 editing.fragment.revision,
                 newest.who,
                 editing.fragment.saved,
@@ -244,8 +255,8 @@ class _Pages:
                 editor.conflicts_of(combined, old, editing.document, document),
             )
 
-        text, merge = await self._cloud.room.run(editing.fragment.organization_id, merged_draft)
-        return await self._page(request, editing, text, editing.fragment.revision, merge=merge, code=409)
+        draft, merge = await self._cloud.room.run(editing.fragment.organization_id, merged_draft)
+        return await self._page(request, editing, draft, editing.fragment.revision, merge=merge, code=409)
 
     async def _revision(self, request: Request, number: int) -> Save:
         service, _, subject = self._services(request)

@@ -16,8 +16,10 @@ from cloud.documents import pieces
 from cloud.documents.readable import check_text
 from cloud.domain.configurations.revisions import Revision
 from cloud.editing.catalogue import EditingContext, catalogue
+from cloud.editing.comments import without_comments
 from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, with_resource, written
+from cloud.editing.edits import rewritten
 from cloud.editing.findings import DocumentFinding, findings
 from cloud.editing.forms import encoded_schema
 from cloud.editing.merging import ABSENT, Merged
@@ -125,8 +127,8 @@ def number_in(form: Mapping[str, Any], name: str) -> int:
 
 
 def document_in(text: str) -> dict[str, Any]:
-    """Parse a text as a JSON object; INVALID, with the position, if it is not one."""
-    document = parse_json(text.encode("utf-8", "surrogatepass"))
+    """Parse a text, which may have comments, as a JSON object; INVALID, with the position, if it is not one."""
+    document = parse_json(without_comments(text).encode("utf-8", "surrogatepass"))
     if not isinstance(document, dict):
         raise MachineError("the configuration is not a JSON object", kind=ErrorKind.INVALID, remedy="write {...}")
     return document
@@ -136,7 +138,13 @@ def with_added_resource(form: FormData) -> str:
     """Return the draft with the requested resource added."""
     model = form.get("model", "")
     entry = model_named(catalogue(), model if isinstance(model, str) else "")
-    return written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
+    text = text_in(form)
+    return rewritten(text, with_resource(document_in(text), entry, str(form.get("resource", "")).strip()))
+
+
+def kept_text(text: str, document: Mapping[str, Any]) -> str:
+    """Return the text to store next to its document; empty if the document alone gives the same text."""
+    return "" if text.strip() == written(document).strip() else text
 
 
 def schema_address() -> str:

@@ -52,12 +52,17 @@ async def review_page(
     of: RevisedDocument,
     old: Mapping[str, Any],
     new: Mapping[str, Any],
+    *,
+    spelling: bool = False,
     **content: Any,
 ) -> Response | None:
-    """Return the page that shows the changes before they are saved, with `content`; None if there are none."""
+    """Return the page that shows the changes before they are saved, with `content`; None if there are none.
+
+    `spelling`: the text has changed, although it may mean the same document.
+    """
 
     def rendered() -> Response | None:
-        if not (changes := review(old, new)):
+        if not (changes := review(old, new)) and not spelling:
             return None
         return render(
             request,

@@ -124,6 +124,7 @@ async def test_a_draft_is_not_lost_by_accident_or_without_scripts(tmp_path: Path
         await page.goto(url)
         assert page.dialogs == ["beforeunload"]
 
+        await page.until("!!document.querySelector('.list nav')")
         await page.scripts(enabled=False)
         await page.goto(url)
         await page.fill("#document", '{"components": []}')

@@ -137,6 +137,15 @@ async def test_all_else_stays_as_it_is_written(tmp_path: Path) -> None:
         await move(page, '"name": "pi')
         await page.until("document.querySelector('.list [aria-current=true] strong')?.innerText === 'pi'")
 
+        # to review and back, and saved with its comments
+        await page.click("[value=review]")
+        await page.until_text("components.bell", "main")
+        await press_save(page)
+        await page.until_text("Revision 2")
+        assert await page.value("#document") == expected
+        await page.until("!!document.querySelector('.list .entry')")
+        await press(page, ".list .entry", "pi")
+
         # deleting warns of what refers to the entry
         await press(page, ".fields .danger", "Delete")
         await page.until_text("bell › board refers to pi", ".fields [role=alert]")

@@ -26,6 +26,7 @@ export class Editor {
   private readonly checking: Requester<Checked>;
   private readonly help = new Compartment(); // what is loaded when the editor gets the focus
   private helped = false;
+  private asked = false; // for completions, perhaps before they are loaded
   private readonly saved: string;
   private leaving = false;
   private readonly draft: Draft;
@@ -54,6 +55,7 @@ export class Editor {
           highlightActiveLineGutter(),
           this.help.of([]),
           keymap.of([
+            { key: 'Ctrl-Space', run: () => { this.asked = true; return false; } },
             { key: 'Mod-s', run: () => (form.requestSubmit(review), true) },
             ...foldKeymap,
             ...lintKeymap,
@@ -185,7 +187,7 @@ export class Editor {
     const before = this.view.state.doc;
     import('./help').then(({ helpOf, resume }) => {
       this.view.dispatch({ effects: this.help.reconfigure(helpOf(this.page.complete)) });
-      if (this.view.state.doc !== before) resume(this.view); // a fast typist was there first
+      if (this.asked || this.view.state.doc !== before) resume(this.view, this.asked); // a fast typist was there first
     }, () => { this.helped = false; }); // did not arrive: with the next focus again
   }
 

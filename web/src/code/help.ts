@@ -33,10 +33,10 @@ export function helpOf(path: string): Extension {
   ];
 }
 
-/** Complete what was typed before the extensions were there. */
-export function resume(view: EditorView): void {
+/** Complete what was typed, or `asked` for, before the extensions were there. */
+export function resume(view: EditorView, asked: boolean): void {
   const { head } = view.state.selection.main;
-  if (BEGINS.test(view.state.sliceDoc(Math.max(0, head - 1), head))) startCompletion(view);
+  if (asked || BEGINS.test(view.state.sliceDoc(Math.max(0, head - 1), head))) startCompletion(view);
 }
 
 async function complete(completing: Requester<Choices>, context: CompletionContext): Promise<CompletionResult | null> {

@@ -46,6 +46,7 @@ HAD = {
     "jobs of many machines": "c293d128bc99624f",
     "alerts": "249d18cf024c1488",
     "rollouts in stages": "f151e20da613af87",
+    "written texts": "4b8d6c772243da72",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

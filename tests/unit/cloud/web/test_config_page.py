@@ -99,7 +99,9 @@ async def test_review_then_save(rover: Rover) -> None:
 
 async def test_unchanged_and_invalid_documents_are_reported(rover: Rover) -> None:
     await rover.save({"components": [SENSOR]})
-    assert "Nothing has changed" in (await rover.post("review", {"components": [SENSOR]}, 2)).text
+    saved = text_of(await rover.get())
+    assert "Nothing has changed" in (await rover.post("review", saved, 2)).text
+    assert "Only comments" in (await rover.post("review", {"components": [SENSOR]}, 2)).text
     broken = '{\n "components": [\n}'
     reply = await rover.post("save", broken, 2)
     assert reply.status == 400
@@ -244,7 +246,13 @@ async def test_all_pages_need_a_login(cloud: MemoryCloud, rover: Rover) -> None:
         rule = RULES[name]
         assert rule.of is not None
         subject = {"part": rover.part, "fragment": fragment}[rule.field]
-        more = {"revision": (1,), "revisions": (None, 5), "fragment_revisions": (None, 5)}.get(name, ())
+        more: tuple[Any, ...] = {
+            "revision": (1,),
+            "revisions": (None, 5),
+            "fragment_revisions": (None, 5),
+            "keep_text": ({}, ""),
+            "keep_fragment_text": ({}, ""),
+        }.get(name, ())
         await getattr(Editor(cloud.cloud, Author(KEY, cloud.first.id)), name)(subject, *more)
         with pytest.raises(MachineError) as caught:
             await getattr(Editor(cloud.cloud, Author(KEY, other.id)), name)(subject, *more)
