@@ -32,6 +32,7 @@ from cloud.web.common.site import author_of, fields, redirect, render, render_ma
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from cloud.web.views.revisions import RevisedDocument, history_page, revert, review_page
+from rpc.access import TOKEN_PATH
 from schema import ErrorKind, MachineError
 from training import with_model
 
@@ -134,6 +135,7 @@ class _Pages:
                 items=outline(draft),
                 models=editor.models(),
                 schema=editor.schema_address(),
+                token=TOKEN_PATH,
                 resolved=written(editing.merged),
                 error=error,
                 note=note,

@@ -153,6 +153,27 @@ async def test_all_else_stays_as_it_is_written(tmp_path: Path) -> None:
         assert await page.value("#document") == expected
 
 
+async def test_what_is_connected_to_the_machine_is_added_with_one_click(tmp_path: Path) -> None:
+    async with joined(tmp_path) as (running, page, part):
+        finder = {"name": "finder", "api": "rdk:service:discovery", "model": "fake"}
+        motor = {"name": "left", "api": "rdk:component:motor", "model": "fake"}
+        await save(running, part, {"components": [motor], "services": [finder]})
+        await opened(page, f"http://{running.address}/machines/{part['id']}/config")
+        await page.until("document.querySelector('#running[data-runs=yes][data-online=yes]')")
+        await page.until("!!document.querySelector('.list .dot.is-ready')")
+        await press(page, ".fields .danger", "Delete")
+        await page.until("!document.querySelector('#document').value.includes('left')")
+        await page.click(".tools .primary")
+        await press(page, ".found button", "Look for devices")
+        await page.until_text("left", ".found li")
+        await page.click(".found li button")
+        await page.until_text("left", ".fields h2")
+        assert (await document(page))["components"] == [{**motor, "attributes": {}}]
+        await page.click(".tools .primary")
+        await press(page, ".found button", "Look for devices")
+        await page.until_text("configured already", ".found")
+
+
 async def test_on_a_phone_there_is_a_switch_between_list_form_and_text(tmp_path: Path) -> None:
     async with joined(tmp_path, machine=False) as (running, page, part):
         await save(running, part, {"components": [BOARD, BUTTON]})

@@ -2,9 +2,10 @@
 // changes it by the spans of single values, and a change of the text is a change of the form.
 import { removing, setting, type Value } from './edits';
 import { dotted, entryPath, freeName, namesOf, placeOf, references, renaming, type Reference } from './entries';
-import { begun, type Model, type Schema } from './fields';
+import { begun, fullApi, type Model, type Schema } from './fields';
+import type { Device } from './found';
 import type { Change } from './offsets';
-import { nodeAt, parse, pathAt, raw, wordAt, type Node, type Path } from './tree';
+import { nodeAt, parse, pathAt, raw, valueOf, wordAt, type Node, type Path } from './tree';
 
 export interface Finding {
   readonly path: string;
@@ -37,10 +38,12 @@ export class Draft {
   findings = $state.raw<readonly Finding[]>([]);
   schema = $state.raw<Schema>({ sections: {}, models: [], apis: {} });
   troubles = $state.raw<ReadonlyMap<string, string>>(new Map()); // states of the resources that do not work, by name
+  online = $state(false); // whether the machine can be asked what is connected to it
   running = $state(false); // whether the machine runs the saved configuration, so that all other resources work
   readonly root = $derived<Node | undefined>(parse(this.text));
 
-  constructor(private readonly paper: Paper) {
+  /** `part` is the machine, empty for a fragment; `token` the path that gives a token for calls. */
+  constructor(private readonly paper: Paper, readonly part = '', readonly token = '') {
     this.text = paper.text();
   }
 
@@ -144,6 +147,22 @@ export class Draft {
     if (this.wanting.length > 0) this.set(this.wanting, { value: name });
     this.wanting = [];
     this.append(model.section, { value: { name, api: model.api, model: model.word, attributes } });
+  }
+
+  /** Whether the document has this device, perhaps by another name. */
+  has(device: Device): boolean {
+    const section = device.api.includes(':service:') ? 'services' : 'components';
+    const attributes = JSON.stringify(device.attributes);
+    return (this.node([section])?.items ?? []).some((item) => {
+      const own = nodeAt(item, ['attributes']);
+      return fullApi(wordAt(this.text, item, ['api']), section) === device.api && device.model.endsWith(wordAt(this.text, item, ['model']))
+        && JSON.stringify(own === undefined ? {} : valueOf(this.text, own)) === attributes;
+    });
+  }
+
+  addDevice({ name, api, model, attributes }: Device): void {
+    const value = { name: freeName(this.text, this.root, name), api, model: model.replace(/^rdk:builtin:/, ''), attributes };
+    this.append(api.includes(':service:') ? 'services' : 'components', { value });
   }
 
   addOther(section: string): void {

@@ -77,7 +77,7 @@ export class Editor {
       show: (from, to) => { this.view.dispatch({ selection: { anchor: from, head: to }, effects: EditorView.scrollIntoView(from, { y: 'center' }) }); },
       undo: () => { undo(this.view); },
       redo: () => { redo(this.view); },
-    });
+    }, page.part, page.token);
   }
 
   private get text(): string {
@@ -149,7 +149,8 @@ export class Editor {
     if (running === null) return;
     const read = (): void => {
       this.draft.troubles = troublesOf(running);
-      this.draft.running = running.dataset['runs'] === 'yes' && running.dataset['online'] === 'yes';
+      this.draft.online = running.dataset['online'] === 'yes';
+      this.draft.running = this.draft.online && running.dataset['runs'] === 'yes';
     };
     read();
     new MutationObserver(read).observe(running, { subtree: true, childList: true, attributes: true });

@@ -14,6 +14,8 @@ export interface EditorForm {
   check: string;
   complete: string;
   schema: string;
+  part: string; // the machine; empty for a fragment
+  token: string; // path that gives a token for calls
 }
 
 function within<T extends Element>(form: HTMLFormElement, selector: string, type: new () => T): T {
@@ -35,6 +37,8 @@ export function findForm(): EditorForm | null {
     check: form.dataset['check'] ?? '',
     complete: form.dataset['complete'] ?? '',
     schema: form.dataset['schema'] ?? '',
+    part: form.dataset['part'] ?? '',
+    token: form.dataset['token'] ?? '',
   };
 }
 
