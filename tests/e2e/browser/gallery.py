@@ -48,6 +48,7 @@ TROUBLE: Final = "document.querySelector('#counts').innerText.includes('degraded
 EDITORS: Final = (
     "[...document.querySelectorAll('#document, [data-island=sql] textarea')]"
     ".every((each) => !each.checkVisibility() || document.querySelector('.cm-editor'))"
+    " && (!document.querySelector('form[data-editor]') || !!document.querySelector('.list nav'))"
 )
 """Every text that an editor replaces is replaced: the script of an editor is loaded after the page."""
 FIELDS: Final = "document.querySelector('main').textContent.includes('data.readings.humidity')"

@@ -153,7 +153,7 @@ async def test_all_else_stays_as_it_is_written(tmp_path: Path) -> None:
         assert await page.value("#document") == expected
 
 
-async def test_what_is_connected_to_the_machine_is_added_with_one_click(tmp_path: Path) -> None:
+async def test_connected_devices_are_added_with_one_click(tmp_path: Path) -> None:
     async with joined(tmp_path) as (running, page, part):
         finder = {"name": "finder", "api": "rdk:service:discovery", "model": "fake"}
         motor = {"name": "left", "api": "rdk:component:motor", "model": "fake"}
