@@ -8,7 +8,8 @@ from starlette.routing import BaseRoute, Route
 
 from cloud.editing.forms import encoded_schema
 from cloud.services.common.base import Cloud
-from cloud.web.common.site import offload
+from cloud.services.configurations.editing import Editor
+from cloud.web.common.site import author_of, offload
 
 KEPT = "private, max-age=31536000, immutable"  # the address contains the version of the content
 
@@ -18,6 +19,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
     async def schema(request: Request) -> Response:
         """Send the fields of documents and of all built-in models: 80 KB, the same for every caller."""
+        await Editor(cloud, author_of(request)).organizations()  # as on every page, the session must still be valid
         encoded = await offload(request, 1 << 20, encoded_schema)
         current = request.query_params.get("v") == encoded.version
         headers = {"cache-control": KEPT if current else "no-store"}

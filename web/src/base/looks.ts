@@ -6,6 +6,7 @@ export const looks = EditorView.theme({
   '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '20px' },
   '.cm-content': { padding: '8px 0', caretColor: 'var(--ink)' },
+  '.cm-comment, .cm-comment *': { color: 'var(--muted)', fontStyle: 'italic' },
   '.cm-placeholder': { color: 'var(--muted)' },
   '.cm-cursor': { borderLeftColor: 'var(--ink)' },
   '.cm-gutters': { backgroundColor: 'var(--raised)', color: 'var(--muted)', border: '0', borderRight: '1px solid var(--line)' },

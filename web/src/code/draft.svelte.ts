@@ -26,6 +26,12 @@ export interface Paper {
   redo(): void;
 }
 
+/** What the text does not contain: resources that fragments add, and names of fragments by id. */
+export interface Context {
+  readonly resources: readonly string[];
+  readonly fragments: Readonly<Record<string, string>>;
+}
+
 export type View = 'list' | 'form' | 'text';
 
 export class Draft {
@@ -43,7 +49,7 @@ export class Draft {
   readonly root = $derived<Node | undefined>(parse(this.text));
 
   /** `part` is the machine, empty for a fragment; `token` the path that gives a token for calls. */
-  constructor(private readonly paper: Paper, readonly part = '', readonly token = '') {
+  constructor(private readonly paper: Paper, readonly part = '', readonly token = '', private readonly context: Context = { resources: [], fragments: {} }) {
     this.text = paper.text();
   }
 
@@ -57,6 +63,12 @@ export class Draft {
 
   names(api: string): string[] {
     return namesOf(this.text, this.root, api);
+  }
+
+  /** Return what a reference can name, with a label for each. */
+  choices(names: string): (readonly [string, string])[] {
+    if (names === 'fragment') return Object.entries(this.context.fragments).map(([id, name]) => [id, name]);
+    return [...this.names(names).map((each) => [each, each] as const), ...this.context.resources.map((each) => [each, `${each}, from a fragment`] as const)];
   }
 
   // ---- changes

@@ -2,7 +2,7 @@ import { defaultKeymap, history, historyKeymap, redo, undo } from '@codemirror/c
 import { bracketMatching, foldGutter, foldKeymap, indentOnInput, indentUnit } from '@codemirror/language';
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from '@codemirror/lint';
 import { Compartment, EditorState } from '@codemirror/state';
-import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, type ViewUpdate } from '@codemirror/view';
+import { Decoration, drawSelection, EditorView, MatchDecorator, ViewPlugin, type DecorationSet, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, type ViewUpdate } from '@codemirror/view';
 import { jsonView } from '../base/code';
 import { Requester } from '../base/requests';
 import { Draft, type Finding } from './draft.svelte';
@@ -20,6 +20,16 @@ interface Checked {
   findings: Finding[];
   patch: Record<string, string>;
 }
+
+const COMMENT = Decoration.mark({ class: 'cm-comment' });
+const comments = new MatchDecorator({
+  regexp: /"(?:[^"\\]|\\.)*"?|(\/\/.*|\/\*.*?(?:\*\/|$))/g, // the server knows them; the grammar of JSON does not
+  decorate: (add, from, to, match) => { if (match[1] !== undefined) add(from, to, COMMENT); },
+});
+const commentView = ViewPlugin.define<{ marks: DecorationSet; update: (update: ViewUpdate) => void }>((view) => ({
+  marks: comments.createDeco(view),
+  update(update) { this.marks = comments.updateDeco(update, this.marks); },
+}), { decorations: (plugin) => plugin.marks });
 
 export class Editor {
   private readonly view: EditorView;
@@ -63,6 +73,7 @@ export class Editor {
             ...defaultKeymap,
           ]),
           jsonView(),
+          commentView,
           EditorView.contentAttributes.of({ 'aria-label': label, 'aria-describedby': described, tabindex: '0' }),
           EditorView.updateListener.of((update) => {
             this.updated(update);
@@ -77,7 +88,7 @@ export class Editor {
       show: (from, to) => { this.view.dispatch({ selection: { anchor: from, head: to }, effects: EditorView.scrollIntoView(from, { y: 'center' }) }); },
       undo: () => { undo(this.view); },
       redo: () => { redo(this.view); },
-    }, page.part, page.token);
+    }, page.part, page.token, page.context);
   }
 
   private get text(): string {

@@ -1,5 +1,7 @@
 // The parts of the form around the text, which the server renders.
 
+import type { Context } from './draft.svelte';
+
 /** The script of every page that renews parts of it. */
 declare global {
   const morph: { node(from: Element, to: Element): void; parse(html: string, parent: Node): Element };
@@ -15,6 +17,7 @@ export interface EditorForm {
   complete: string;
   schema: string;
   part: string; // the machine; empty for a fragment
+  context: Context;
   token: string; // path that gives a token for calls
 }
 
@@ -39,6 +42,7 @@ export function findForm(): EditorForm | null {
     schema: form.dataset['schema'] ?? '',
     part: form.dataset['part'] ?? '',
     token: form.dataset['token'] ?? '',
+    context: JSON.parse(form.dataset['context'] ?? '{"resources": [], "fragments": {}}') as Context,
   };
 }
 

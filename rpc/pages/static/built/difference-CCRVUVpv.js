@@ -1,1 +1,0 @@
-import{t as e}from"./preload-helper-BQUUbbNx.js";var t=new IntersectionObserver(n=>{for(let{isIntersecting:r,target:i}of n)r&&i instanceof HTMLTableElement&&(t.unobserve(i),e(async()=>{let{show:e}=await import(`./view-CrlXTTie.js`);return{show:e}},[],import.meta.url).then(({show:e})=>{e(i)},()=>void 0))});for(let e of document.querySelectorAll(`table.difference`))t.observe(e);
