@@ -79,7 +79,7 @@ async def test_the_saved_document_is_shown_in_its_order(rover: Rover) -> None:
     assert json.loads(text_of(reply)) == document
     assert text_of(reply).index("services") < text_of(reply).index("components")
     assert '"a": [1, 2]' in text_of(reply)
-    assert "unknown key" in reply.text
+    assert "Unknown key" in reply.text
 
 
 async def test_review_then_save(rover: Rover) -> None:
@@ -165,7 +165,7 @@ async def test_checks_and_completions_while_typing(rover: Rover) -> None:
     await rover.save({"components": [SENSOR]})
     answer = await rover.ask("check", text='{"components": [\n{"name": "ü", "x": 1}]}')
     assert {(finding["line"], finding["severity"]) for finding in answer["findings"]} == {(2, "error"), (2, "warning")}
-    assert "ü" in answer["patch"]["findings"]
+    assert "name" in answer["patch"]["findings"]
     assert any("ü" in finding["sentence"] for finding in answer["findings"])
     answer = await rover.ask("complete", text='{"de', cursor=4)
     assert "debug" in [choice["label"] for choice in answer["choices"]]
