@@ -98,11 +98,12 @@ async def break_it(page: Page, checkout: Checkout) -> None:
     await change(page, checkout, '"max_rpm": 150', wrong, saved="but has 3 problems")
     await page.until_text("'fast'", "#running")  # it comes with a later report than the number
 
-    # the machine's page links to the line
+    # the machine's page links to the field
     await page.click(".tabs a:first-of-type")
     await page.until_text("23 ready")
     await page.click(".reason a")
-    await page.until("getSelection().toString() === '\"fast\"'")
+    await page.until("document.activeElement.id === 'field-components.3.attributes.max_rpm'")
+    assert await page.evaluate("document.activeElement.value") == "fast"
 
     await page.click(".tabs a[href$='/history']")
     await page.click("[aria-label='Revert to this revision, 3']")

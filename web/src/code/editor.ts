@@ -137,6 +137,7 @@ export class Editor {
     const [{ mountWorkbench }, reply] = await Promise.all([import('./workbench'), fetch(this.page.schema)]);
     if (reply.ok) this.draft.schema = (await reply.json()) as Schema;
     mountWorkbench(bench, this.draft, (view) => { form.dataset['view'] = view; });
+    if (location.hash.length > 1) this.goTo(location.hash); // now the field is there
   }
 
   private updated(update: ViewUpdate): void {
