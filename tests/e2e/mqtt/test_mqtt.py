@@ -235,7 +235,9 @@ async def test_actuators_and_encoders(tmp_path: Path) -> None:
                 "reach": [*(f"joint_{number}_deg" for number in range(1, 7)), "moving"],
                 "hand": ["holding", "moving"],
             }
-            grab = next(topic for topic in listener.newest if topic.startswith(f"homeassistant/button/{DEVICE}/hand_grab"))
+            grab = next(
+                topic for topic in listener.newest if topic.startswith(f"homeassistant/button/{DEVICE}/hand_grab")
+            )
             button = await listener.document(grab)
             assert (button["command_topic"], button["payload_press"]) == (f"{DEVICE}/hand/set", "grab")
             await broker.send(f"{DEVICE}/rail/set", "home")
