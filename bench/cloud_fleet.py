@@ -27,10 +27,10 @@ from bench.cloud_sql import _clocked, _spent
 from cloud.blobs import name_of
 from cloud.blobs.folder import FolderBlobs
 from cloud.domain.data import retention
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.data.segments import listed
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.reading import Files, Readings
 from cloud.domain.queries.gathering import gathered
 from cloud.domain.queries.query_process import QueryProcesses
@@ -84,7 +84,7 @@ async def measure(folder: Path) -> None:
         each = figures.size / figures.readings
         rows, organization, newest = await store.read(_about)
         print(f"{figures.readings:,} readings in {figures.segments:,} files, {each:.1f} bytes each; {rows:,} are rows")
-        await _pages(store, Files(blobs, Contents(), worker.run), organization, newest)
+        await _pages(store, Files(blobs, SegmentContents(), worker.run), organization, newest)
         await _sql(folder, store, partial(engine.execute, organization), blobs, worker, organization)
         await _retention(store, organization, newest)
 
@@ -97,7 +97,7 @@ def _about(sql: Sql) -> tuple[int, str, datetime]:
 
 async def _pages(store: Store, files: Files, organization: str, newest: datetime) -> None:
     def readings() -> Readings:
-        return Readings(store, files, lambda sql: Scope((organization,)))
+        return Readings(store, files, lambda sql: DataScope((organization,)))
 
     single = DataFilter(machine_name="sim-0001", component=COMPONENT)
     middle = (stored(newest - timedelta(days=180)), 0)

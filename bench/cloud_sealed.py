@@ -28,11 +28,11 @@ import trio
 from bench.cloud_stored import _READING, _SOURCE, SECOND
 from cloud.blobs import Blobs
 from cloud.blobs.folder import FolderBlobs
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import position
 from cloud.domain.data.segments import listed, plotting
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.reading import Files, Readings
 from cloud.server.segment_nodes import seal_all
 from cloud.store.events import Events
@@ -129,7 +129,7 @@ async def ask(where: str, store: Store, blobs: Blobs, worker: Worker, count: int
     """Print the time of each question."""
 
     def readings() -> Readings:  # nothing in memory yet
-        return Readings(store, Files(blobs, Contents(), worker.run), lambda sql: Scope(("a",)))
+        return Readings(store, Files(blobs, SegmentContents(), worker.run), lambda sql: DataScope(("a",)))
 
     newest, middle = Page(limit=50, descending=True), (stored(START + YEAR / 2), 0)
     month = DataFilter(start=START + timedelta(days=90), end=START + timedelta(days=120))

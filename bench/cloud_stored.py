@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from cloud.domain.data import readings, retention
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.machines import logs
 from cloud.store.migrations import migrate
@@ -128,7 +128,7 @@ def fill(connection: Any, sql: Sql, count: int, sources: int) -> None:
 
 def questions(count: int, sources: int) -> dict[str, tuple[str, Callable[[Sql], object]]]:
     """Return what is measured, each with a statement that is executed before it."""
-    scope, early = Scope(("a",)), START + timedelta(hours=12)
+    scope, early = DataScope(("a",)), START + timedelta(hours=12)
     later = START + timedelta(days=1, seconds=min(5000, count // 4) * 2 // sources)  # so many readings are old
     whole = "FROM readings JOIN data_sources ON data_sources.number = readings.source WHERE organization_id = 'a'"
     newest = Page(limit=50, descending=True)

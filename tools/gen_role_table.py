@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloud.domain.permissions.rules import Rule
+    from cloud.domain.permissions.rules import AccessRule
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "security.md"
@@ -43,7 +43,7 @@ def tables() -> Iterator[str]:
         yield from _table(service, {published[name]: rule for name, rule in rules.items() if name in published})
 
 
-def _table(title: str, rules: Mapping[str, Rule]) -> Iterator[str]:
+def _table(title: str, rules: Mapping[str, AccessRule]) -> Iterator[str]:
     yield f"### {title}"
     yield ""
     yield "| | machine | operator | owner | guest operator | guest owner | |"
@@ -55,7 +55,7 @@ def _table(title: str, rules: Mapping[str, Rule]) -> Iterator[str]:
         yield f"| `{name}` | {marks} | {text} |"
 
 
-def _mark(rule: Rule, caller: str) -> str:
+def _mark(rule: AccessRule, caller: str) -> str:
     from cloud.domain.permissions.access import SHARED, ObjectKind, Role
 
     level = ObjectKind.PART if rule.role is Role.MACHINE else rule.of

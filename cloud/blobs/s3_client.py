@@ -16,7 +16,7 @@ import httpcore
 import trio
 
 from cloud.blobs.s3_answers import Refusal, refusal
-from cloud.blobs.s3_location import BucketLocation, Credentials
+from cloud.blobs.s3_location import BucketLocation, S3Credentials
 from schema import ErrorKind, MachineError
 from support import doubled
 
@@ -31,7 +31,7 @@ MAX_RESPONSE: Final = 8 * 1024 * 1024  # bytes of a response without content: a 
 _LIMITS: Final = {"timeout": {"connect": STALL, "read": STALL, "write": STALL}}
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
-Sign = Callable[[str, str, Mapping[str, str], str, Credentials, str], dict[str, str]]
+Sign = Callable[[str, str, Mapping[str, str], str, S3Credentials, str], dict[str, str]]
 """Type of cloud.blobs.s3_signing.signed."""
 
 
@@ -96,7 +96,7 @@ class S3Client:
     `credentials` is called at the start, and again when the store reports that they have expired.
     """
 
-    def __init__(self, location: BucketLocation, credentials: Callable[[], Credentials], sign: Sign) -> None:
+    def __init__(self, location: BucketLocation, credentials: Callable[[], S3Credentials], sign: Sign) -> None:
         self.location = location
         self._credentials = credentials
         self._current = credentials()

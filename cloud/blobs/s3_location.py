@@ -20,7 +20,7 @@ _KEYS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class S3Credentials:
     """An access key of the store. Only its id may be logged."""
 
     access_key: str
@@ -100,7 +100,7 @@ def parse_location(
     )
 
 
-def credentials_of(location: BucketLocation, environ: Mapping[str, str]) -> Credentials:
+def credentials_of(location: BucketLocation, environ: Mapping[str, str]) -> S3Credentials:
     """Return the credentials for signing requests; MachineError if there are none."""
     if location.credentials_file is None:
         values = [environ.get(name.upper(), "") for name in _KEYS]
@@ -112,7 +112,7 @@ def credentials_of(location: BucketLocation, environ: Mapping[str, str]) -> Cred
         remedy = "add aws_access_key_id and aws_secret_access_key to the section [default] of the file"
     if not values[0] or not values[1]:
         raise MachineError(f"{where} has no credentials for {location}", kind=ErrorKind.PRECONDITION, remedy=remedy)
-    return Credentials(*values)
+    return S3Credentials(*values)
 
 
 def _from_file(path: Path, profile: str) -> list[str]:

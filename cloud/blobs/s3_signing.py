@@ -10,7 +10,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 
 if TYPE_CHECKING:
-    from cloud.blobs.s3_location import Credentials
+    from cloud.blobs.s3_location import S3Credentials
 
 logging.getLogger("botocore.auth").setLevel(logging.WARNING)  # would log session tokens at debug level
 
@@ -24,7 +24,7 @@ class _Auth(S3SigV4Auth):  # type: ignore[misc]
 
 
 def signed(
-    method: str, url: str, headers: Mapping[str, str], digest: str, credentials: Credentials, region: str
+    method: str, url: str, headers: Mapping[str, str], digest: str, credentials: S3Credentials, region: str
 ) -> dict[str, str]:
     """Return the headers with a signature, which is valid for a quarter of an hour.
 

@@ -12,18 +12,18 @@ from schema import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyResult:
     """Result of a copy."""
 
     files: int = 0  # copied files
     size: int = 0  # total size of the copied files in bytes
     present: int = 0  # files that the target already had with the same size
 
-    def __add__(self, other: Copied) -> Copied:
-        return Copied(self.files + other.files, self.size + other.size, self.present + other.present)
+    def __add__(self, other: CopyResult) -> CopyResult:
+        return CopyResult(self.files + other.files, self.size + other.size, self.present + other.present)
 
 
-async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] = lambda _: None) -> Copied:
+async def copy(source: Blobs, target: Blobs, progress: Callable[[CopyResult], None] = lambda _: None) -> CopyResult:
     """Copy every file that `target` lacks, under the same key, then verify the listed sizes. Nothing is deleted.
 
     The file that identifies the cloud of the source is copied first and again at the end. An interrupted copy can be
@@ -34,13 +34,13 @@ async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] 
     source_sizes, target_sizes = await sizes(source), await sizes(target)
     await _claim(source, target, bool(target_sizes) and not target_sizes.keys() & source_sizes.keys())
     missing = sorted(key for key, size in source_sizes.items() if target_sizes.get(key) != size)
-    done = Copied(present=len(source_sizes) - len(missing))
+    done = CopyResult(present=len(source_sizes) - len(missing))
     copied: dict[str, int] = {}
     for key in missing:
         copied_size = await _copy_blob(source, target, key, source_sizes[key])
         if copied_size is not None:
             copied[key] = copied_size
-            done += Copied(1, copied_size)
+            done += CopyResult(1, copied_size)
             progress(done)
     target_sizes = await sizes(target) if copied else {}
     for key, size in copied.items():

@@ -16,7 +16,7 @@ import trio
 from cloud.blobs import name_of
 from cloud.blobs.choice import store_of
 from cloud.blobs.s3_location import BucketLocation, is_bucket, parse_location
-from cloud.commands.copying import Copied, copy
+from cloud.commands.copying import CopyResult, copy
 from cloud.commands.options import EXIT_FAILED, Options
 from cloud.domain.data.segments import listed
 from cloud.store.commands import opened_for_command
@@ -78,8 +78,8 @@ def copy_command(context: click.Context, to: str) -> None:
     )
 
 
-async def _copy(source: Path | BucketLocation, target: Path | BucketLocation) -> Copied:
-    def progress(done: Copied) -> None:
+async def _copy(source: Path | BucketLocation, target: Path | BucketLocation) -> CopyResult:
+    def progress(done: CopyResult) -> None:
         if not done.files % _PROGRESS_EVERY:
             click.echo(f"{done.files} files, {done.size / 1024**2:.0f} MiB", err=True)
 

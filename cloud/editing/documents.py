@@ -58,7 +58,7 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class DocumentEntry:
     """An entry of a section. `start` is its offset in the text."""
 
     section: str
@@ -70,13 +70,13 @@ class Item:
     start: int
 
 
-def outline(text: str) -> list[Item]:
+def outline(text: str) -> list[DocumentEntry]:
     """Return the entries that a text configures, as far as it can be parsed."""
     root = read(without_comments(text))
     return list(_items(root, text)) if root is not None else []
 
 
-def _items(root: JsonNode, text: str) -> Iterator[Item]:
+def _items(root: JsonNode, text: str) -> Iterator[DocumentEntry]:
     lines = Lines(text)
     for section in LISTED:
         section_node = at(root, (section,))
@@ -89,9 +89,9 @@ def _items(root: JsonNode, text: str) -> Iterator[Item]:
                 texts = {key: text_value for key, text_value in value.items() if isinstance(text_value, str)}
                 name = texts.get("name") or texts.get("id") or ("builtin" if section == "services" else "")
                 kind = texts.get("api", "").rpartition(":")[2] or texts.get("type", "")
-                yield Item(section, name, kind, texts.get("model", ""), path, line, start)
+                yield DocumentEntry(section, name, kind, texts.get("model", ""), path, line, start)
             elif isinstance(value, str):
-                yield Item(section, value, "", "", path, line, start)
+                yield DocumentEntry(section, value, "", "", path, line, start)
 
 
 # ---- one more resource

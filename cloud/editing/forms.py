@@ -21,7 +21,7 @@ from schema import is_secret
 DEEPEST: Final = 12  # levels of objects; deeper ones are edited as JSON
 
 
-class Field(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+class FormField(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     """A field of the form. `kind` is text, number, integer, duration, switch, choice, list, map, group or json."""
 
     kind: str
@@ -35,8 +35,8 @@ class Field(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     range: str = ""  # such as "0 to 1", for people
     names: str = ""  # of resources of this API, or of "*", "frame", "fragment", "api" or "model"
     pins: str = ""  # "pin", or "interrupt" of the board that the entry names
-    of: Field | None = None  # items of a list, values of a map
-    fields: Mapping[str, Field] = msgspec.field(default_factory=dict)
+    of: FormField | None = None  # items of a list, values of a map
+    fields: Mapping[str, FormField] = msgspec.field(default_factory=dict)
 
 
 class FormModel(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ class FormModel(msgspec.Struct, frozen=True):
     section: str
     about: str
     simulated: bool
-    fields: Mapping[str, Field]
+    fields: Mapping[str, FormField]
 
 
 class FormSchema(msgspec.Struct, frozen=True):
     """All fields: `sections` are the keys of a document, `apis` a line about each API."""
 
-    sections: Mapping[str, Field]
+    sections: Mapping[str, FormField]
     models: tuple[FormModel, ...]
     apis: Mapping[str, str]
 
@@ -100,7 +100,7 @@ def _model(entry: ModelEntry) -> FormModel:
     )
 
 
-def _fields(schema: Schema, root: Schema, depth: int, pins: Pins = Pins.NONE) -> dict[str, Field]:
+def _fields(schema: Schema, root: Schema, depth: int, pins: Pins = Pins.NONE) -> dict[str, FormField]:
     required = schema.get("required", ())
     return {
         key: _field(key, each, root, depth + 1, required=key in required, pins=pins)
@@ -110,14 +110,14 @@ def _fields(schema: Schema, root: Schema, depth: int, pins: Pins = Pins.NONE) ->
 
 def _field(
     key: str, schema: Schema, root: Schema, depth: int, *, required: bool = False, pins: Pins = Pins.NONE
-) -> Field:
+) -> FormField:
     described = schema
     schema = resolved(schema, root)
     about = str(described.get("description") or schema.get("description", ""))
     pins = pins_of(key, about, pins)
     names = str(schema.get("x-names", "")).replace("resource", "*") or reference_of(key, about)
     default = schema.get("default")
-    field = Field(
+    field = FormField(
         kind="json",
         about=about,
         unit=unit_of(key, about),
@@ -128,7 +128,7 @@ def _field(
     return _typed(field, key, schema, root, depth, pins, names)
 
 
-def _typed(field: Field, key: str, schema: Schema, root: Schema, depth: int, pins: Pins, names: str) -> Field:
+def _typed(field: FormField, key: str, schema: Schema, root: Schema, depth: int, pins: Pins, names: str) -> FormField:
     """Return the field with its kind, and what belongs to the kind."""
     change = msgspec.structs.replace
     types = set(types_of(schema)) | {"string" for _ in _choices(schema)}

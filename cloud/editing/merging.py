@@ -20,7 +20,7 @@ ABSENT: Final = _Absent()
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class MergeConflict:
     """A value that both sides changed differently. `Merged.document` has `mine`. ABSENT means removed."""
 
     path: str
@@ -33,16 +33,16 @@ class Merged:
     """Result of a merge. `document` has both changes; in case of conflict, mine."""
 
     document: Any
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
 
 
 def merged(base: Any, theirs: Any, mine: Any) -> Merged:
     """Merge two changes of `base`. List entries are matched by name or id where all of them have one."""
-    conflicts: list[Conflict] = []
+    conflicts: list[MergeConflict] = []
     return Merged(_merge(base, theirs, mine, "", conflicts), tuple(conflicts))
 
 
-def _merge(base: Any, theirs: Any, mine: Any, path: str, conflicts: list[Conflict]) -> Any:
+def _merge(base: Any, theirs: Any, mine: Any, path: str, conflicts: list[MergeConflict]) -> Any:
     if same(theirs, mine) or same(base, theirs):
         return mine
     if same(base, mine):
@@ -54,12 +54,16 @@ def _merge(base: Any, theirs: Any, mine: Any, path: str, conflicts: list[Conflic
         base_entries, their_entries, my_entries = by_name
         if base_entries is not None and their_entries is not None and my_entries is not None:
             return list(_objects(base_entries, their_entries, my_entries, path, conflicts).values())
-    conflicts.append(Conflict(path, theirs, mine))
+    conflicts.append(MergeConflict(path, theirs, mine))
     return mine
 
 
 def _objects(
-    base: Mapping[str, Any], theirs: Mapping[str, Any], mine: Mapping[str, Any], path: str, conflicts: list[Conflict]
+    base: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    mine: Mapping[str, Any],
+    path: str,
+    conflicts: list[MergeConflict],
 ) -> dict[str, Any]:
     """Merge two objects: the keys of `mine` in their order, then the keys that only `theirs` has."""
     result = {}

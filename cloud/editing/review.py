@@ -19,7 +19,7 @@ MOST_PAIRS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChangedEntry:
     """An entry that is added, removed or changed: `sign` is `+`, `-` or `~`."""
 
     sign: str
@@ -41,7 +41,7 @@ class DifferenceLine:
 class Review:
     """The differences between two documents; false if there are none."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ChangedEntry, ...]
     lines: tuple[DifferenceLine, ...]
     renamed: tuple[tuple[str, str], ...] = ()
     hidden: bool = False  # the documents differ, but only in parts that are not shown
@@ -64,7 +64,7 @@ def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
     compared_lines = _lines(written(masker.value(old)), written(masker.value(new)))
     lines = tuple(compared_lines or ())
     before, after = decode_document_value(old).readable, decode_document_value(new).readable
-    groups: list[Group] = []
+    groups: list[ChangedEntry] = []
     renamed: tuple[tuple[str, str], ...] = ()
     if before is not None and after is not None:
         resources = difference(before, after)
@@ -74,17 +74,17 @@ def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
     groups += _groups(fragments, masker)
     for key in CLOUD_KEYS:
         if old.get(key) != new.get(key) and not fragments:
-            groups.append(Group("+" if key not in old else "-" if key not in new else "~", key))
+            groups.append(ChangedEntry("+" if key not in old else "-" if key not in new else "~", key))
     long = compared_lines is None
     return Review(tuple(groups), lines, renamed, hidden=not groups and not lines and not long and old != new, long=long)
 
 
-def _groups(changes: Difference, masker: Masker) -> list[Group]:
+def _groups(changes: Difference, masker: Masker) -> list[ChangedEntry]:
     return [
-        *(Group("-", masker.text(path)) for path in changes.removed),
-        *(Group("+", masker.text(path)) for path in changes.added),
+        *(ChangedEntry("-", masker.text(path)) for path in changes.removed),
+        *(ChangedEntry("+", masker.text(path)) for path in changes.added),
         *(
-            Group(
+            ChangedEntry(
                 "~",
                 changed_entry.path,
                 tuple(masker.text(line.removeprefix(f"{changed_entry.path}.")) for line in changed_entry.lines),

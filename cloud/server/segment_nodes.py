@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from cloud.blobs import Blobs
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.merging import merged
 from cloud.domain.data.segments.reading import Files
 from cloud.domain.data.segments.sealing import Changed, Due, due_sources, sealed
@@ -75,6 +75,6 @@ async def _seal(store: Store, blobs: Blobs, worker: Worker, due: Due, after: tim
     try:
         while await sealed(store, blobs, worker.run, due, clock() - after, clock):
             pass
-        await merged(store, Files(blobs, Contents(), worker.run), due, clock)
+        await merged(store, Files(blobs, SegmentContents(), worker.run), due, clock)
     except Changed:
         return  # others have sealed or deleted them; what remains is due again

@@ -30,6 +30,6 @@ class AppService(
     registry.Registry,
     deprecation.Deprecations,
     people.People,
-    places.Places,
+    places.PlaceService,
 ):
     """A call of AppService. Published methods that are missing here are UNIMPLEMENTED."""

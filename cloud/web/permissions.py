@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.call_rules import AT_ALERTS, FILTERED, READABLE, ROLE_ANYWHERE
 from cloud.domain.permissions.rules import (
-    Rule,
+    AccessRule,
     answering,
     home_operator,
     home_owner,
@@ -46,7 +46,7 @@ _OF_ORGANIZATION: Final = owner(ObjectKind.ORGANIZATION, "organization")
 _OWN_JOBS: Final = signed_in("jobs that the caller started, and those of an organization that it owns")
 _PART_OR_MACHINE: Final = operator(ObjectKind.PART, "id", ObjectKind.ROBOT)
 
-ROUTES: Final[Mapping[str, Rule]] = {
+ROUTES: Final[Mapping[str, AccessRule]] = {
     "GET /healthz": public("returns only ok"),
     "GET /static/{file}": public("scripts and styles, the same for all callers"),
     "GET /ca.pem": public("certificates of authorities; with a key those of the caller's organization too"),
@@ -213,7 +213,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /api/v1/release-files/{organization}/{sha256}": _OF_ORGANIZATION,
 }
 
-BY_THE_GUARD: Final[Mapping[str, Rule]] = {
+BY_THE_GUARD: Final[Mapping[str, AccessRule]] = {
     "GET /login": public("the login form"),
     "POST /login": public("a key is the credential"),
     "GET /login/link": public("the page of a link that logs in, which contains no secrets"),
@@ -254,7 +254,7 @@ def _guarded(cloud: Cloud, route: BaseRoute) -> BaseRoute:
     return Route(route.path, _page(cloud, rules, route.endpoint), methods=list(rules))
 
 
-def _page(cloud: Cloud, rules: Mapping[str, Rule], endpoint: Any) -> Any:
+def _page(cloud: Cloud, rules: Mapping[str, AccessRule], endpoint: Any) -> Any:
     @wraps(endpoint)
     async def page(request: Request) -> Response:
         await _admit(cloud, rules["GET" if request.method == "HEAD" else request.method], request)
@@ -264,7 +264,7 @@ def _page(cloud: Cloud, rules: Mapping[str, Rule], endpoint: Any) -> Any:
     return page
 
 
-def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
+def _socket(cloud: Cloud, rule: AccessRule, endpoint: Any) -> Any:
     @wraps(endpoint)
     async def socket(connection: WebSocket) -> None:
         try:
@@ -281,7 +281,7 @@ def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
     return socket
 
 
-async def _admit(cloud: Cloud, rule: Rule, connection: HTTPConnection) -> None:
+async def _admit(cloud: Cloud, rule: AccessRule, connection: HTTPConnection) -> None:
     """Raise MachineError unless the rule admits the caller."""
     if rule.public:
         return

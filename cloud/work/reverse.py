@@ -27,7 +27,7 @@ REMEMBERED: Final = 10_000  # methods that were recorded in the audit log
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ReverseKey:
     """The caller and the machine of a reverse connection. The credential counts: a rotated key is another caller."""
 
     part: str
@@ -36,7 +36,7 @@ class Key:
     credential: str
 
     @classmethod
-    def of(cls, part: str, author: Author) -> Key:
+    def of(cls, part: str, author: Author) -> ReverseKey:
         """Return the key of the connection for calls of `author` to `part`."""
         return cls(part, author.type, author.name, author.credential)
 
@@ -44,7 +44,7 @@ class Key:
 class Reverse:
     """A reverse connection, or the attempt to get one."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ReverseKey) -> None:
         self.key = key
         self.name = ""  # of the machine
         self.id = ""  # of the request to the machine; secret, because it is what the machine shows
@@ -93,10 +93,10 @@ class Reverses:
     """The reverse connections of this replica."""
 
     def __init__(self) -> None:
-        self._reverses: dict[Key, Reverse] = {}
+        self._reverses: dict[ReverseKey, Reverse] = {}
         self._awaited: dict[str, Reverse] = {}
         self._following: Counter[str] = Counter()
-        self._recorded: dict[tuple[Key, str], float] = {}
+        self._recorded: dict[tuple[ReverseKey, str], float] = {}
 
     # ---- machines
 
@@ -155,7 +155,7 @@ class Reverses:
 
     # ---- callers
 
-    async def get(self, key: Key, ask: Callable[[Reverse], Awaitable[None]]) -> Reverse:
+    async def get(self, key: ReverseKey, ask: Callable[[Reverse], Awaitable[None]]) -> Reverse:
         """Return a usable connection; if there is none, get one from the machine with `ask`.
 
         Concurrent callers share one attempt, and its failure. MachineError: that of `ask`, or UNAVAILABLE if the
@@ -201,11 +201,11 @@ class Reverses:
 
     # ---- audit
 
-    def is_recorded(self, key: Key, method: str, since: float) -> bool:
+    def is_recorded(self, key: ReverseKey, method: str, since: float) -> bool:
         """Return whether `record` was called for a method since this time."""
         return self._recorded.get((key, method), float("-inf")) >= since
 
-    def record(self, key: Key, method: str, now: float) -> None:
+    def record(self, key: ReverseKey, method: str, now: float) -> None:
         """Remember that a method of a machine was recorded as called; the oldest records are forgotten."""
         self._recorded.pop((key, method), None)
         while len(self._recorded) >= REMEMBERED:

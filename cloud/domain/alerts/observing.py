@@ -23,7 +23,7 @@ from cloud.domain.data.sources import last_segment
 from cloud.domain.machines.machines import part
 from cloud.domain.machines.reported import problem_count, rejected
 from cloud.domain.organizations.tenants import organization
-from cloud.domain.triggering.queue import Checked, Queued, UpdateEnded
+from cloud.domain.triggering.queue import CheckDue, Queued, UpdateEnded
 from cloud.store.sql import Sql
 from cloud.values.times import Clock
 from schema import ErrorKind, MachineError, shortened
@@ -59,7 +59,7 @@ def _observations(sql: Sql, queued: Queued, place: Where | None) -> Iterator[Obs
         yield from _of_training(sql, queued.part, event, queued.happened)
     elif place is None:
         return
-    elif isinstance(event, Checked):
+    elif isinstance(event, CheckDue):
         yield from _of_facts(sql, place, queued.happened)
     elif isinstance(event, UpdateEnded):
         failed = event.result != "updated"

@@ -34,7 +34,7 @@ class Kind(Enum):
     READING = "reading"  # captured readings
 
 
-class Scope(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class RuleScope(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The machines of a rule: those with one of the ids, locations (with those below) or tags; all if it is empty."""
 
     machines: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     name: str
     kind: Kind
     enabled: bool = True
-    scope: Scope = Scope()
+    scope: RuleScope = RuleScope()
     condition: Condition | None = None
     for_seconds: int = 0
     recover_seconds: int = 0

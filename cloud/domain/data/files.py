@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.blobs import Blob
-from cloud.domain.data.filters import DataFilter, Scope, where
+from cloud.domain.data.filters import DataFilter, DataScope, where
 from cloud.domain.data.pages import Page, rows_of
 from cloud.domain.data.sources import COLUMNS, DataSource, chunks, number_of, read
 from cloud.domain.organizations.tenants import missing
@@ -106,7 +106,7 @@ def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
     return [file(sql, subject) for subject in dict.fromkeys(subjects)]
 
 
-def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[FileRecord]:
+def query(sql: Sql, data_filter: DataFilter, scope: DataScope, page: Page) -> list[FileRecord]:
     """Return a page of files, ordered by capture time."""
     return [_file(row) for row in rows_of(sql, "files", _FILE, data_filter, scope, page)]
 
@@ -116,7 +116,7 @@ def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[F
 _OF_SOURCES: Final = "FROM data_sources CROSS JOIN files WHERE files.source = data_sources.number"
 
 
-def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
+def total(sql: Sql, data_filter: DataFilter, scope: DataScope) -> Total:
     """Return number and total size of the matching files. This reads all of them."""
     condition, values = where("files", data_filter, scope)
     row = sql.row(
@@ -125,7 +125,7 @@ def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def ids(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | None = None) -> list[str]:
+def ids(sql: Sql, data_filter: DataFilter, scope: DataScope, limit: int | None = None) -> list[str]:
     """Return the ids of all matching files, or of `limit` of them."""
     condition, values = where("files", data_filter, scope)
     at_most, limit_values = ("", ()) if limit is None else (" LIMIT ?", (limit,))
@@ -205,7 +205,7 @@ def remove_tags(sql: Sql, subjects: Sequence[str], tags: Sequence[str]) -> int:
     )
 
 
-def all_tags(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
+def all_tags(sql: Sql, data_filter: DataFilter, scope: DataScope) -> list[str]:
     """Return the distinct tags of the matching files, sorted."""
     condition, values = where("files", data_filter, scope)
     rows = sql.rows(

@@ -15,7 +15,7 @@ MAX_VALUES: Final = 1000  # in one field of a filter
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DataScope:
     """Data that a caller may access.
 
     All data of `organizations`, `locations` and `machines`; and for `guests`, machines of other organizations, the data
@@ -87,7 +87,7 @@ class Conditions:
         return f"{self.sources} AND {self.rows}", self.source_values + self.row_values
 
 
-def where(kind: Kind, data_filter: DataFilter, scope: Scope) -> tuple[str, tuple[Value, ...]]:
+def where(kind: Kind, data_filter: DataFilter, scope: DataScope) -> tuple[str, tuple[Value, ...]]:
     """Return condition and parameters for rows of a kind joined with `data_sources`.
 
     Segments match if they may have readings that do.
@@ -95,13 +95,13 @@ def where(kind: Kind, data_filter: DataFilter, scope: Scope) -> tuple[str, tuple
     return conditions(kind, data_filter, scope).both()
 
 
-def conditions(kind: Kind, data_filter: DataFilter, scope: Scope) -> Conditions:
+def conditions(kind: Kind, data_filter: DataFilter, scope: DataScope) -> Conditions:
     """Return the same conditions as `where`, but separate for sources and rows."""
     sources, rows = _of_sources(data_filter, scope), _of_rows(kind, data_filter)
     return Conditions(sources.text, tuple(sources.values), rows.text, tuple(rows.values))
 
 
-def _of_sources(data_filter: DataFilter, scope: Scope) -> _Builder:
+def _of_sources(data_filter: DataFilter, scope: DataScope) -> _Builder:
     builder = _Builder()
     builder.any_of(
         [("data_sources.organization_id", scope.organizations)],

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cloud.domain.data.filters import DataFilter, Scope, where
+from cloud.domain.data.filters import DataFilter, DataScope, where
 from cloud.domain.data.sources import checked, chunks
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
@@ -116,7 +116,7 @@ def of_files(sql: Sql, subjects: Iterable[str]) -> dict[str, list[Label]]:
     return labels
 
 
-def names(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
+def names(sql: Sql, data_filter: DataFilter, scope: DataScope) -> list[str]:
     """Return the distinct labels of bounding boxes, sorted."""
     condition, values = where("files", data_filter, scope)
     rows = sql.rows(

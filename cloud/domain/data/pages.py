@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cloud.domain.data.filters import Conditions, DataFilter, Kind, Scope, conditions
+from cloud.domain.data.filters import Conditions, DataFilter, DataScope, Kind, conditions
 from cloud.domain.data.sources import chunks
 from cloud.store.sql import Row, Sql, Value
 from cloud.values.times import stored
@@ -38,7 +38,7 @@ class Page:
         return max(1, min(self.limit, MAX_PAGE))
 
 
-def rows_of(sql: Sql, kind: Kind, select: str, data_filter: DataFilter, scope: Scope, page: Page) -> list[Row]:
+def rows_of(sql: Sql, kind: Kind, select: str, data_filter: DataFilter, scope: DataScope, page: Page) -> list[Row]:
     """Return the rows of a page; `select` joins `kind` with its sources and has the column `number`."""
     numbers = [number for _, number in _positions(sql, kind, data_filter, scope, page)]
     rows = {
@@ -49,7 +49,7 @@ def rows_of(sql: Sql, kind: Kind, select: str, data_filter: DataFilter, scope: S
     return [rows[number] for number in numbers]
 
 
-def _positions(sql: Sql, kind: Kind, data_filter: DataFilter, scope: Scope, page: Page) -> Sequence[Position]:
+def _positions(sql: Sql, kind: Kind, data_filter: DataFilter, scope: DataScope, page: Page) -> Sequence[Position]:
     """Return the positions of the rows of a page, in order.
 
     A few positions are read of each source, then more of those sources whose last one is still before the page's end.

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import DataFilter, Scope, where
+from cloud.domain.data.filters import DataFilter, DataScope, where
 from cloud.domain.data.pages import Page, Position, rows_of
 from cloud.domain.data.sources import COLUMNS, DataSource, number_of, read, tags_of
 from cloud.store.sql import Sql
@@ -99,7 +99,7 @@ _READING: Final = f"""
 """
 
 
-def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[ReadingRecord]:
+def query(sql: Sql, data_filter: DataFilter, scope: DataScope, page: Page) -> list[ReadingRecord]:
     """Return a page of readings that are rows, ordered by capture time; `segments.reading` adds those in segments."""
     return _records(sql, rows_of(sql, "readings", _READING, data_filter, scope, page))
 
@@ -109,7 +109,7 @@ def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[R
 _OF_SOURCES: Final = "FROM data_sources CROSS JOIN readings WHERE readings.source = data_sources.number"
 
 
-def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
+def total(sql: Sql, data_filter: DataFilter, scope: DataScope) -> Total:
     """Return the number of matching rows, and the size of their JSON text. This reads all of them."""
     condition, values = where("readings", data_filter, scope)
     row = sql.row(
@@ -121,7 +121,7 @@ def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def delete(sql: Sql, data_filter: DataFilter, scope: Scope) -> int:
+def delete(sql: Sql, data_filter: DataFilter, scope: DataScope) -> int:
     """Delete up to AT_ONCE matching rows; return their number."""
     condition, values = where("readings", data_filter, scope)
     return sql.run(

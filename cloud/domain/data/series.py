@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cloud.domain.data.buckets import FieldNumbers, fields_of
-from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
+from cloud.domain.data.filters import Conditions, DataFilter, DataScope, conditions
 from cloud.domain.data.sources import COLUMNS, DataSource, read, tags_of
 from cloud.store.sql import Row, Sql
 from cloud.values.buckets import Buckets, buckets_of
@@ -102,7 +102,7 @@ class Plotted:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSource:
     """A source with readings in the range, and the time of the newest one."""
 
     number: int
@@ -125,7 +125,7 @@ def check_series(data_filter: DataFilter, names: Sequence[str], points: int) -> 
         raise ConfigError("to", "the range ends when it starts, or before", value=end.isoformat(), remedy=remedy)
 
 
-def captured(sql: Sql, data_filter: DataFilter, scope: Scope, points: int) -> Captured | None:
+def captured(sql: Sql, data_filter: DataFilter, scope: DataScope, points: int) -> Captured | None:
     """Return the readings of a range of time, in at most `points` buckets; None if there is no reading.
 
     The range is that of the filter. Without an end, it ends with the newest reading. Without a start, it starts with
@@ -153,7 +153,7 @@ def captured(sql: Sql, data_filter: DataFilter, scope: Scope, points: int) -> Ca
     return Captured(start, end, buckets, read_sources, more)
 
 
-def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[Chosen], bool]:
+def _chosen(sql: Sql, data_filter: DataFilter, scope: DataScope) -> tuple[list[ChosenSource], bool]:
     """Return the MAX_SOURCES sources with the newest readings, newest first, and whether there are more."""
     matching = conditions("readings", data_filter, scope)
     newest = f"""
@@ -173,7 +173,7 @@ def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[Chose
     )
     tags = tags_of(sql, [row["number"] for row in rows])
     return [
-        Chosen(row["number"], read(row), tuple(tags[row["number"]]), row["newest"]) for row in rows[:MAX_SOURCES]
+        ChosenSource(row["number"], read(row), tuple(tags[row["number"]]), row["newest"]) for row in rows[:MAX_SOURCES]
     ], len(rows) > MAX_SOURCES
 
 
@@ -198,7 +198,7 @@ def _first(sql: Sql, number: int, of_rows: Conditions) -> int:
 
 
 def readings_of(
-    sql: Sql, source: Chosen, data_filter: DataFilter, scope: Scope, buckets: Buckets, most: int
+    sql: Sql, source: ChosenSource, data_filter: DataFilter, scope: DataScope, buckets: Buckets, most: int
 ) -> SourceReadings:
     """Return the readings of a source that are rows of the database."""
     later = conditions("readings", replace(data_filter, start=None), scope)
@@ -206,7 +206,7 @@ def readings_of(
 
 
 def _readings(
-    sql: Sql, source: Chosen, of_rows: Conditions, later: Conditions, buckets: Buckets, most: int
+    sql: Sql, source: ChosenSource, of_rows: Conditions, later: Conditions, buckets: Buckets, most: int
 ) -> SourceReadings:
     """Return the readings of a source that match `of_rows`; those that match `later` may be before the start, too."""
     number = source.number

@@ -60,7 +60,7 @@ class Annotations:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedLabels:
     """The annotations with the changes of both; `conflicts` are ids of boxes that both have changed differently.
 
     `changed` has 1 for each label that the picture got, and -1 for each that it lost: the changes of the counts of
@@ -72,7 +72,7 @@ class Merged:
     changed: Mapping[str, int] = field(default_factory=dict)
 
 
-def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> Merged:
+def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> MergedLabels:
     """Apply the changes from `base` to `mine` to `theirs`. A box in conflict stays as it is in `theirs`."""
     tags = (theirs.tags | (mine.tags - base.tags)) - (base.tags - mine.tags)
     boxes: dict[str, Box] = {}
@@ -88,11 +88,11 @@ def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> Merged:
             conflicts.append(box_id)
         if kept is not None:
             boxes[box_id] = kept
-    return Merged(Annotations(tags, boxes), tuple(conflicts))
+    return MergedLabels(Annotations(tags, boxes), tuple(conflicts))
 
 
 def changed_labels(before: Annotations, after: Annotations) -> dict[str, int]:
-    """Return `Merged.changed` for what was stored before and is stored after."""
+    """Return `MergedLabels.changed` for what was stored before and is stored after."""
     return {
         **dict.fromkeys(sorted(after.labels - before.labels), 1),
         **dict.fromkeys(sorted(before.labels - after.labels), -1),

@@ -55,7 +55,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class PeerSignal:
     """A signal, with its number among those for the same receiver."""
 
     number: int
@@ -155,7 +155,7 @@ def _store(sql: Sql, offer: Offer, receiver: End, text: str, number: int) -> Non
     )
 
 
-def received(sql: Sql, offer: str, receiver: End, begin: int) -> Sequence[Signal]:
+def received(sql: Sql, offer: str, receiver: End, begin: int) -> Sequence[PeerSignal]:
     """Return the signals for one end in their order, from the number `begin` on."""
     rows = sql.rows(
         "SELECT number, content FROM signals WHERE offer_id = ? AND receiver = ? AND number >= ? ORDER BY number",
@@ -163,7 +163,7 @@ def received(sql: Sql, offer: str, receiver: End, begin: int) -> Sequence[Signal
         receiver.value,
         begin,
     )
-    return [Signal(row["number"], json.loads(row["content"])) for row in rows]
+    return [PeerSignal(row["number"], json.loads(row["content"])) for row in rows]
 
 
 ABANDONED: Final[Mapping[str, Any]] = {

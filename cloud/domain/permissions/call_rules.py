@@ -13,7 +13,7 @@ from typing import Final
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.rollout_rules import ROLLOUTS
 from cloud.domain.permissions.rules import (
-    Rule,
+    AccessRule,
     home_operator,
     home_owner,
     machine,
@@ -34,9 +34,9 @@ FILTERED_OR_JOB: Final = signed_in(
 OWNED: Final = signed_in("data of resources that the caller owns")
 GIVES: Final = signed_in("roles at resources that the caller owns")
 OWN_MARKS: Final = signed_in("the caller's own marks")
-ITSELF_UPLOADS: Final = Rule(Role.MACHINE, note="of the part that the metadata names; checked by the method")
+ITSELF_UPLOADS: Final = AccessRule(Role.MACHINE, note="of the part that the metadata names; checked by the method")
 
-APP: Final[Mapping[str, Rule]] = {
+APP: Final[Mapping[str, AccessRule]] = {
     "list_organizations": ROLE_ANYWHERE,
     "get_organization": ROLE_ANYWHERE,
     "get_organization_namespace_availability": signed_in("whether a namespace is available"),
@@ -143,22 +143,22 @@ APP: Final[Mapping[str, Rule]] = {
     "delete_location_secret": home_owner(ObjectKind.LOCATION, "location_id"),
 }
 
-ROBOT: Final[Mapping[str, Rule]] = {
+ROBOT: Final[Mapping[str, AccessRule]] = {
     "config": machine("id", inside=True),
     "certificate": machine("id"),
     "log": machine("id", inside=True),
     "needs_restart": machine("id", inside=True),
 }
 
-AGENT: Final[Mapping[str, Rule]] = {"device_agent_config": machine("id")}
+AGENT: Final[Mapping[str, AccessRule]] = {"device_agent_config": machine("id")}
 
-DATASYNC: Final[Mapping[str, Rule]] = {
+DATASYNC: Final[Mapping[str, AccessRule]] = {
     "data_capture_upload": ITSELF_UPLOADS,
     "file_upload": machine("part_id"),
     "streaming_data_capture_upload": ITSELF_UPLOADS,
 }
 
-DATA: Final[Mapping[str, Rule]] = {
+DATA: Final[Mapping[str, AccessRule]] = {
     "tabular_data_by_filter": FILTERED,
     "tabular_data_by_sql": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "tabular_data_by_mql": operator(ObjectKind.ORGANIZATION, "organization_id"),
@@ -200,7 +200,7 @@ DATA: Final[Mapping[str, Rule]] = {
     "remove_binary_data_from_dataset_by_ids": operator(ObjectKind.DATASET, "dataset_id"),
 }
 
-DATASETS: Final[Mapping[str, Rule]] = {
+DATASETS: Final[Mapping[str, AccessRule]] = {
     "create_dataset": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "delete_dataset": owner(ObjectKind.DATASET, "id"),
     "rename_dataset": operator(ObjectKind.DATASET, "id"),
@@ -209,14 +209,14 @@ DATASETS: Final[Mapping[str, Rule]] = {
     "merge_datasets": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-PACKAGES: Final[Mapping[str, Rule]] = {
+PACKAGES: Final[Mapping[str, AccessRule]] = {
     "create_package": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "delete_package": owner(ObjectKind.ITEM, "id"),
     "get_package": READABLE,
     "list_packages": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-TRAINING: Final[Mapping[str, Rule]] = {
+TRAINING: Final[Mapping[str, AccessRule]] = {
     "submit_training_job": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "submit_custom_training_job": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "get_training_job": owner(ObjectKind.JOB, "id"),
@@ -230,7 +230,7 @@ TRAINING: Final[Mapping[str, Rule]] = {
 
 # ---- used only by pages and HTTP routes
 
-EDITOR: Final[Mapping[str, Rule]] = {
+EDITOR: Final[Mapping[str, AccessRule]] = {
     "editing": operator(ObjectKind.PART, "part", inside=True),
     "context": operator(ObjectKind.PART, "part", inside=True),
     "running": operator(ObjectKind.PART, "part", inside=True),
@@ -244,7 +244,7 @@ EDITOR: Final[Mapping[str, Rule]] = {
     "fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment"),
 }
 
-FLEET: Final[Mapping[str, Rule]] = {
+FLEET: Final[Mapping[str, AccessRule]] = {
     "machines": ROLE_ANYWHERE,
     "locations": ROLE_ANYWHERE,
     "page": ROLE_ANYWHERE,
@@ -263,7 +263,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "arrived_logs": operator(ObjectKind.PART, "part", inside=True),
 }
 
-LABELLING: Final[Mapping[str, Rule]] = {
+LABELLING: Final[Mapping[str, AccessRule]] = {
     "dataset_page": operator(ObjectKind.DATASET, "dataset", inside=True),
     "listed": operator(ObjectKind.ORGANIZATION, "organization", inside=True),
     "labels": operator(ObjectKind.DATASET, "dataset", inside=True),
@@ -276,7 +276,7 @@ LABELLING: Final[Mapping[str, Rule]] = {
     "remove_label": operator(ObjectKind.DATASET, "dataset"),
 }
 
-TRAINING_PAGES: Final[Mapping[str, Rule]] = {
+TRAINING_PAGES: Final[Mapping[str, AccessRule]] = {
     "jobs": owner(ObjectKind.ORGANIZATION, "organization"),
     "examination": owner(ObjectKind.DATASET, "dataset"),
     "next_version": owner(ObjectKind.ORGANIZATION, "organization"),
@@ -286,15 +286,15 @@ TRAINING_PAGES: Final[Mapping[str, Rule]] = {
     "versions": owner(ObjectKind.ORGANIZATION, "organization"),
 }
 
-ROLES: Final[Mapping[str, Rule]] = {
+ROLES: Final[Mapping[str, AccessRule]] = {
     "places": GIVES,
     "owns": operator(ObjectKind.ORGANIZATION, "organization", inside=True),
     "still_signed_in": signed_in("nothing but an error after signing out"),
 }
 
-CHANGES: Final[Mapping[str, Rule]] = {"changes": signed_in("changes in organizations that the caller owns")}
+CHANGES: Final[Mapping[str, AccessRule]] = {"changes": signed_in("changes in organizations that the caller owns")}
 
-TRIGGERS: Final[Mapping[str, Rule]] = {
+TRIGGERS: Final[Mapping[str, AccessRule]] = {
     "overview": ROLE_ANYWHERE,
     "place": operator(ObjectKind.PART, "part_id", inside=True),
     "stored_deliveries": operator(ObjectKind.PART, "part_id"),
@@ -309,19 +309,19 @@ TRIGGERS: Final[Mapping[str, Rule]] = {
     "start_trigger": owner(ObjectKind.PART, "part_id"),
 }
 
-INVITATIONS: Final[Mapping[str, Rule]] = {
+INVITATIONS: Final[Mapping[str, AccessRule]] = {
     "list_invites": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "create_invite_link": owner(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-HISTORY: Final[Mapping[str, Rule]] = {
+HISTORY: Final[Mapping[str, AccessRule]] = {
     "list_part_revisions": operator(ObjectKind.PART, "part_id", inside=True),
     "list_fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment_id", inside=True),
 }
 
 AT_ALERTS: Final = signed_in("alerts of the caller's organization, at machines at which the caller has a role")
 
-ALERTS: Final[Mapping[str, Rule]] = {
+ALERTS: Final[Mapping[str, AccessRule]] = {
     "list_alerts": AT_ALERTS,
     "overview": AT_ALERTS,
     "firing": AT_ALERTS,
@@ -340,7 +340,7 @@ ALERTS: Final[Mapping[str, Rule]] = {
     "explain_alert_rule": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-RELEASES: Final[Mapping[str, Rule]] = {
+RELEASES: Final[Mapping[str, AccessRule]] = {
     "create_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "update_release_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "start_release_import": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -357,7 +357,7 @@ RELEASES: Final[Mapping[str, Rule]] = {
     "get_rollout": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-AGENTS: Final[Mapping[str, Rule]] = {
+AGENTS: Final[Mapping[str, AccessRule]] = {
     "report_agent": machine("part_id"),
     "get_agent_state": operator(ObjectKind.PART, "part_id"),
     "list_agents": ROLE_ANYWHERE,
@@ -367,12 +367,12 @@ AGENTS: Final[Mapping[str, Rule]] = {
     "create_install_code": home_owner(ObjectKind.PART, "part_id"),
 }
 
-HEALTH: Final[Mapping[str, Rule]] = {"list_health": ROLE_ANYWHERE}
+HEALTH: Final[Mapping[str, AccessRule]] = {"list_health": ROLE_ANYWHERE}
 
 _OWN_MACHINES: Final = signed_in("machines that the caller owns in its own organization; each is checked again")
 _OWN_JOBS: Final = signed_in("jobs that the caller started, and those of an organization that it owns")
 
-FLEET_CALLS: Final[Mapping[str, Rule]] = {
+FLEET_CALLS: Final[Mapping[str, AccessRule]] = {
     "list_fleet_machines": ROLE_ANYWHERE,
     "list_machine_tags": operator(ObjectKind.ROBOT, "machine_id"),
     "add_machine_tags": owner(ObjectKind.ROBOT, "machine_id"),
@@ -389,7 +389,7 @@ FLEET_CALLS: Final[Mapping[str, Rule]] = {
     "delete_fleet_view": signed_in("the caller's own views; shared ones: owners of the organization"),
 }
 
-TRAINING_JOBS: Final[Mapping[str, Rule]] = {
+TRAINING_JOBS: Final[Mapping[str, AccessRule]] = {
     "wait_for_events": owner(ObjectKind.JOB, "id"),
     "list_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "list_notifications": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -397,9 +397,9 @@ TRAINING_JOBS: Final[Mapping[str, Rule]] = {
     "remove_notification": owner(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}
+AUTHORITIES: Final[Mapping[str, AccessRule]] = {"list_authorities": public("certificates are public")}
 
-INSTALLATION: Final[Mapping[str, Rule]] = {
+INSTALLATION: Final[Mapping[str, AccessRule]] = {
     "install_part": home_owner(ObjectKind.PART, "part_id"),
     "get_installer": machine("part_id"),
     "redeem_install_code": public("the code is the credential; it is void after its use"),
@@ -408,11 +408,11 @@ INSTALLATION: Final[Mapping[str, Rule]] = {
 
 _OF_HOST: Final = signed_in("of a machine that the caller operates, named by `rpc-host`; checked by the method")
 
-SIGNALLING: Final[Mapping[str, Rule]] = {
+SIGNALLING: Final[Mapping[str, AccessRule]] = {
     "optional_web_rtc_config": _OF_HOST,
     "call": _OF_HOST,
     "call_update": signed_in("the caller's own offers"),
-    "answer": Rule(
+    "answer": AccessRule(
         Role.MACHINE,
         note="the machine itself, named by `rpc-host`; checked by the method; not with a secret of its location",
     ),
@@ -443,7 +443,7 @@ def calling_role(author: Author) -> Role:
     return Role.MACHINE if author.type == LOCATION else CALL_A_MACHINE.role
 
 
-CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
+CALLS: Final[Mapping[str, Mapping[str, AccessRule]]] = {
     "viam.app.v1.AppService": APP,
     "viam.app.v1.RobotService": ROBOT,
     "viam.app.agent.v1.AgentDeviceService": AGENT,
@@ -466,7 +466,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 
-STANDARD: Final[Mapping[str, Rule]] = {
+STANDARD: Final[Mapping[str, AccessRule]] = {
     "/proto.rpc.v1.AuthService/Authenticate": public("a key or secret is the credential"),
     "/grpc.health.v1.Health/Check": public("whether the server answers; for a single service, a key is needed"),
     "/grpc.health.v1.Health/Watch": signed_in("the same"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.organizations.sharing import reached
 from cloud.domain.organizations.tenants import locations
 from cloud.domain.permissions.access import Role, holder
@@ -14,14 +14,14 @@ from cloud.values.author import Author
 from schema import ErrorKind, MachineError
 
 
-def readable(sql: Sql, author: Author, data_filter: DataFilter) -> tuple[DataFilter, Scope]:
+def readable(sql: Sql, author: Author, data_filter: DataFilter) -> tuple[DataFilter, DataScope]:
     """Return a filter and the scope for reading files: those of its dataset for a training job, as an operator else."""
     scope, job = scope_of(sql, author, Role.OPERATOR), job_keys.readable(sql, author)
     if job is None:
         return data_filter, scope
     if data_filter.dataset not in ("", job.dataset_id):
-        return data_filter, Scope()
-    return replace(data_filter, dataset=job.dataset_id), Scope(organizations=(job.organization_id,))
+        return data_filter, DataScope()
+    return replace(data_filter, dataset=job.dataset_id), DataScope(organizations=(job.organization_id,))
 
 
 def reads(sql: Sql, author: Author, subject: str) -> bool:
@@ -42,7 +42,7 @@ def reads(sql: Sql, author: Author, subject: str) -> bool:
     return row is not None
 
 
-def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
+def scope_of(sql: Sql, author: Author, role: Role) -> DataScope:
     """Return where a caller has at least `role`; empty for a machine. PERMISSION if all its roles are too low.
 
     Owner roles at shared objects do not extend to the data that those have captured.
@@ -66,7 +66,7 @@ def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
     )
     home_locations = {location.id for location in locations(sql, key_holder.organization)}
     machines = {subject: _location_of(sql, subject) for subject in subjects["robot"]}
-    return Scope(
+    return DataScope(
         subjects["organization"],
         _below(sql, (*own_locations, *guest_locations)),
         tuple(subject for subject, place in machines.items() if place in home_locations),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from cloud.domain.permissions.access import ObjectKind
-from cloud.domain.permissions.rules import Rule, operator, owner
+from cloud.domain.permissions.rules import AccessRule, operator, owner
 
-ROLLOUTS: Final[Mapping[str, Rule]] = {
+ROLLOUTS: Final[Mapping[str, AccessRule]] = {
     "preview_staged_rollout": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "start_staged_rollout": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "list_staged_rollouts": operator(ObjectKind.ORGANIZATION, "organization_id"),

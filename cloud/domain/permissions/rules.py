@@ -9,7 +9,7 @@ from cloud.domain.permissions.access import ObjectKind, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AccessRule:
     """Permission for a call: `role` at the object that the argument or path segment named `field` refers to.
 
     Role.MACHINE means the machine itself or an owner in its own organization. Without `of`, every signed-in caller is
@@ -26,50 +26,50 @@ class Rule:
     public: bool = False  # no key is needed
     note: str = ""
 
-    def __or__(self, note: str) -> Rule:
+    def __or__(self, note: str) -> AccessRule:
         """Return a copy with this note."""
         return replace(self, note=note)
 
 
-SELF: Final = Rule(note="what the caller may see")
+SELF: Final = AccessRule(note="what the caller may see")
 """Any signed-in caller: the method filters its results, or calls `require` itself."""
 
 
-def signed_in(note: str) -> Rule:
+def signed_in(note: str) -> AccessRule:
     """Allow any signed-in caller; `note` says what it gets."""
-    return Rule(note=note)
+    return AccessRule(note=note)
 
 
-def public(note: str) -> Rule:
+def public(note: str) -> AccessRule:
     """Allow anyone, without a key; `note` says why."""
-    return Rule(public=True, note=note)
+    return AccessRule(public=True, note=note)
 
 
-def machine(field: str, *, inside: bool = False) -> Rule:
+def machine(field: str, *, inside: bool = False) -> AccessRule:
     """Allow the machine itself, with a secret of the part or its location, or an owner in its own organization."""
-    return Rule(Role.MACHINE, ObjectKind.PART, field, inside=inside)
+    return AccessRule(Role.MACHINE, ObjectKind.PART, field, inside=inside)
 
 
-def answering(field: str) -> Rule:
+def answering(field: str) -> AccessRule:
     """Allow the machine itself, with a secret of the part, or an owner in its own organization."""
-    return Rule(Role.MACHINE, ObjectKind.PART, field, own_secret=True, note="not with a secret of its location")
+    return AccessRule(Role.MACHINE, ObjectKind.PART, field, own_secret=True, note="not with a secret of its location")
 
 
-def operator(of: ObjectKind, field: str, otherwise: ObjectKind | None = None, *, inside: bool = False) -> Rule:
+def operator(of: ObjectKind, field: str, otherwise: ObjectKind | None = None, *, inside: bool = False) -> AccessRule:
     """Allow operators and owners."""
-    return Rule(Role.OPERATOR, of, field, inside=inside, otherwise=otherwise)
+    return AccessRule(Role.OPERATOR, of, field, inside=inside, otherwise=otherwise)
 
 
-def owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> Rule:
+def owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> AccessRule:
     """Allow owners only."""
-    return Rule(Role.OWNER, of, field, otherwise=otherwise)
+    return AccessRule(Role.OWNER, of, field, otherwise=otherwise)
 
 
-def home_owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> Rule:
+def home_owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> AccessRule:
     """Allow owners in the owning organization, not in those that it is shared with."""
-    return Rule(Role.OWNER, of, field, home=True, otherwise=otherwise)
+    return AccessRule(Role.OWNER, of, field, home=True, otherwise=otherwise)
 
 
-def home_operator(of: ObjectKind, field: str) -> Rule:
+def home_operator(of: ObjectKind, field: str) -> AccessRule:
     """Allow operators and owners in the owning organization."""
-    return Rule(Role.OPERATOR, of, field, home=True)
+    return AccessRule(Role.OPERATOR, of, field, home=True)

@@ -22,7 +22,7 @@ from cloud.domain.data.segments.catalog import columns_of
 from cloud.domain.data.segments.columns import KEYS, WHOLE
 from cloud.domain.data.segments.parquet import Position
 from cloud.domain.data.segments.sealing import Transactions
-from cloud.domain.queries.query import MAX_COPIED, MAX_RECENT, Copied, Material, Sealed
+from cloud.domain.queries.query import MAX_COPIED, MAX_RECENT, CopiedData, Material, Sealed
 from cloud.domain.queries.view import COPIES, RECENT, SOURCES, Needs
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
@@ -50,7 +50,7 @@ async def gathered(store: Transactions, blobs: Blobs, run: RunBlocking, owner: s
 
 async def _copied(
     store: Transactions, blobs: Blobs, run: RunBlocking, owner: str, copy: _Copy, before: _Catalog, needs: Needs
-) -> Copied:
+) -> CopiedData:
     chosen = set(before.numbers if needs.sources is None else needs.sources)
     numbers = [number for number in before.numbers if number in chosen]  # of this organization, whatever is asked for
     begin: Position = (needs.low, -1)
@@ -68,7 +68,7 @@ async def _copied(
     files, again = await run(partial(catalog.needed, sealed, copy, before.following, needs))
     for blob in files:
         await copy.file(blobs, blob)
-    return Copied(copy.longest, sealed if changed else None, again)
+    return CopiedData(copy.longest, sealed if changed else None, again)
 
 
 class _Catalog:

@@ -52,7 +52,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedData:
     """What was copied for a query: recent readings in the file `RECENT` of its folder, and files to its `COPIES`."""
 
     longest: int = 1  # bytes of a line of recent readings
@@ -68,7 +68,7 @@ class Material:
     """
 
     sealed: Sealed
-    copy: Callable[[Needs], Awaitable[Copied]]
+    copy: Callable[[Needs], Awaitable[CopiedData]]
 
 
 Gather = Callable[[Path], Awaitable[Material]]

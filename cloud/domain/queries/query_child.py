@@ -41,8 +41,8 @@ from cloud.domain.queries.view import (
     RECENT,
     SOURCES,
     Needs,
+    StatementView,
     StoredReadings,
-    View,
     columns_of,
     described_query,
     kinds_of,
@@ -129,7 +129,7 @@ def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: Bina
         text = _text(database, tree)
     database.execute(sources_table(settings["folder"]))
     needs = _needs(engine, database, tree, used)
-    view = View(columns_of(settings["columns"]), used)
+    view = StatementView(columns_of(settings["columns"]), used)
     # The type of a field without a column is that of most of its values, whatever the statement excludes.
     sent = Needs() if view.unknown else needs
     if sent.sources is not None and len(sent.sources) > MANY:
@@ -140,7 +140,7 @@ def execute(engine: Any, settings: dict[str, Any], stdin: BinaryIO, stdout: Bina
     settings |= rest
     settings["planned"] //= max(1, table_count(tree))
     if "columns" in rest:  # new files have others
-        view = View(columns_of(settings["columns"]), used)
+        view = StatementView(columns_of(settings["columns"]), used)
     if view.unknown:
         kinds = kinds_of(
             view.unknown, database.execute(kinds_query(view.unknown, StoredReadings(settings, Needs()))).fetchone()

@@ -177,7 +177,7 @@ class _Node:
             stack += node.children.values()
 
 
-class View:
+class StatementView:
     """The view for a statement: `used` is what it uses, `columns` those of the catalog."""
 
     def __init__(self, columns: Sequence[Column], used: Uses) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.domain.registry import files, items
 from cloud.domain.registry.files import File
-from cloud.domain.registry.items import PRIVATE, TOPIC, Item
+from cloud.domain.registry.items import PRIVATE, TOPIC, RegistryItem
 from cloud.store.sql import Sql
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -28,7 +28,7 @@ class Deprecation:
     message: str
 
 
-def deprecate(sql: Sql, item: Item, message: str, now: datetime, version: str = "") -> None:
+def deprecate(sql: Sql, item: RegistryItem, message: str, now: datetime, version: str = "") -> None:
     """Deprecate an item, or one of its versions; NOT_FOUND, INVALID for a message that is too long."""
     if len(message) > MAX_TEXT:
         text = f"the message is longer than {MAX_TEXT} characters"
@@ -36,12 +36,12 @@ def deprecate(sql: Sql, item: Item, message: str, now: datetime, version: str = 
     _note(sql, item, version, {"at": stored(now), "message": message}, now)
 
 
-def undeprecate(sql: Sql, item: Item, now: datetime, version: str = "") -> None:
+def undeprecate(sql: Sql, item: RegistryItem, now: datetime, version: str = "") -> None:
     """Undo a deprecation; NOT_FOUND for an unknown version."""
     _note(sql, item, version, None, now)
 
 
-def of_item(item: Item) -> Deprecation | None:
+def of_item(item: RegistryItem) -> Deprecation | None:
     """Return the deprecation of an item; None if it is not deprecated."""
     return _read(item.metadata.get(_ITEM))
 
@@ -85,7 +85,7 @@ _READABLE: Final = """
         WHERE (visibility <> ? OR organization_id = ?)"""
 
 
-def _note(sql: Sql, item: Item, version: str, content: Mapping[str, Any] | None, now: datetime) -> None:
+def _note(sql: Sql, item: RegistryItem, version: str, content: Mapping[str, Any] | None, now: datetime) -> None:
     if not version:
         items.update(sql, item, now, metadata={_ITEM: content})
         return

@@ -11,7 +11,7 @@ from typing import Any
 from cloud.blobs import Blob
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import versions
-from cloud.domain.registry.items import MODULE, TOPIC, Item
+from cloud.domain.registry.items import MODULE, TOPIC, RegistryItem
 from cloud.store import trash
 from cloud.store.sql import Conflict, Sql, counted, inserted
 from cloud.values.limits import REGISTRY_VERSIONS
@@ -50,7 +50,7 @@ class FileKey:
     tags: str = ""
 
 
-def checked_place(item: Item, version: str, platform: str, tags: Sequence[str] = ()) -> FileKey:
+def checked_place(item: RegistryItem, version: str, platform: str, tags: Sequence[str] = ()) -> FileKey:
     """Return the place for an upload; INVALID."""
     return FileKey(
         versions.checked_version(version, semantic=item.type == MODULE),
@@ -59,7 +59,7 @@ def checked_place(item: Item, version: str, platform: str, tags: Sequence[str] =
     )
 
 
-def is_free(sql: Sql, item: Item, place: FileKey) -> None:
+def is_free(sql: Sql, item: RegistryItem, place: FileKey) -> None:
     """Raise EXISTS if there already is a file at this place."""
     row = sql.row(
         "SELECT id FROM registry_files WHERE item_id = ? AND version = ? AND platform = ? AND tags = ?",
@@ -69,7 +69,7 @@ def is_free(sql: Sql, item: Item, place: FileKey) -> None:
         raise _already_uploaded(item, place)
 
 
-def add(sql: Sql, item: Item, place: FileKey, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
+def add(sql: Sql, item: RegistryItem, place: FileKey, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
     """Add an upload whose blob is stored; EXISTS if there already is a file at this place."""
     REGISTRY_VERSIONS.check_count(counted(sql, "registry_files", "item_id", item.id), "the registry entry")
     subject = new_id()
@@ -97,7 +97,7 @@ def add(sql: Sql, item: Item, place: FileKey, blob: Blob, now: datetime, metadat
     return file(sql, subject)
 
 
-def _already_uploaded(item: Item, place: FileKey) -> MachineError:
+def _already_uploaded(item: RegistryItem, place: FileKey) -> MachineError:
     return MachineError(
         f"version {place.version} of {item.wire_id} for {place.platform} exists already and cannot be replaced",
         kind=ErrorKind.EXISTS,
@@ -136,7 +136,7 @@ def _file(row: Mapping[str, Any]) -> File:
     )
 
 
-def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
+def delete_version(sql: Sql, item: RegistryItem, version: str, now: datetime) -> None:
     """Delete all files of a version; NOT_FOUND. Their contents go to the trash."""
     blobs = [upload.blob for upload in files(sql, item.id) if upload.version == version]
     if not blobs:
@@ -146,7 +146,7 @@ def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
     sql.notify(TOPIC, item.id)
 
 
-def best(uploads: Sequence[File], item: Item, version_asked: str, platform: str, tags: Collection[str]) -> File:
+def best(uploads: Sequence[File], item: RegistryItem, version_asked: str, platform: str, tags: Collection[str]) -> File:
     """Return the best file of an item for a version, platform and tags; NOT_FOUND lists what is available."""
     fitness = {upload.id: versions.fitness(upload.platform, upload.tags, platform, tags) for upload in uploads}
     usable = [upload for upload in uploads if fitness[upload.id] is not None]
@@ -156,7 +156,9 @@ def best(uploads: Sequence[File], item: Item, version_asked: str, platform: str,
     return max((upload for upload in usable if upload.version == version), key=lambda upload: fitness[upload.id] or 0)
 
 
-def _reason(uploads: Sequence[File], usable: Sequence[File], item: Item, version_asked: str, platform: str) -> str:
+def _reason(
+    uploads: Sequence[File], usable: Sequence[File], item: RegistryItem, version_asked: str, platform: str
+) -> str:
     if not uploads:
         return f"{item.wire_id} has no versions yet"
     if not usable:

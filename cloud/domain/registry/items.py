@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RegistryItem:
     """An item with versions. `wire_id` is its name for machines and clients."""
 
     id: str
@@ -62,7 +62,7 @@ _ITEM: Final = """
 """
 
 
-def create(sql: Sql, owner: str, name: str, kind: str, now: datetime) -> Item:
+def create(sql: Sql, owner: str, name: str, kind: str, now: datetime) -> RegistryItem:
     """Create an item without versions, private to its organization; EXISTS, INVALID."""
     REGISTRY_ITEMS.check_count(counted(sql, "registry_items", "organization_id", owner), "the organization")
     subject, moment = new_id(), stored(now)
@@ -86,7 +86,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def item(sql: Sql, subject: str) -> Item:
+def item(sql: Sql, subject: str) -> RegistryItem:
     """Return one item by its id; NOT_FOUND."""
     row = sql.row(f"{_ITEM} WHERE registry_items.id = ?", subject)
     if row is None:
@@ -94,7 +94,7 @@ def item(sql: Sql, subject: str) -> Item:
     return _item(row)
 
 
-def find(sql: Sql, name_or_id: str) -> Item:
+def find(sql: Sql, name_or_id: str) -> RegistryItem:
     """Return the item `namespace:name`; NOT_FOUND.
 
     The organization's id may replace the namespace, and / the colon.
@@ -108,12 +108,12 @@ def find(sql: Sql, name_or_id: str) -> Item:
     return _item(row)
 
 
-def of_organization(sql: Sql, owner: str) -> list[Item]:
+def of_organization(sql: Sql, owner: str) -> list[RegistryItem]:
     """Return all items of an organization, ordered by name."""
     return [_item(row) for row in sql.rows(f"{_ITEM} WHERE organization_id = ? ORDER BY registry_items.name", owner)]
 
 
-def public(sql: Sql) -> list[Item]:
+def public(sql: Sql) -> list[RegistryItem]:
     """Return the items that all organizations see in lists, ordered by name."""
     return [
         _item(row)
@@ -121,8 +121,8 @@ def public(sql: Sql) -> list[Item]:
     ]
 
 
-def _item(row: Mapping[str, Any]) -> Item:
-    return Item(
+def _item(row: Mapping[str, Any]) -> RegistryItem:
+    return RegistryItem(
         id=row["id"],
         organization_id=row["organization_id"],
         namespace=row["namespace"] or "",
@@ -139,7 +139,7 @@ def _item(row: Mapping[str, Any]) -> Item:
 
 def update(
     sql: Sql,
-    record: Item,
+    record: RegistryItem,
     now: datetime,
     *,
     visibility: str | None = None,
@@ -173,7 +173,7 @@ def update(
     sql.notify(TOPIC, record.id)
 
 
-def rename(sql: Sql, record: Item, name: str, now: datetime) -> None:
+def rename(sql: Sql, record: RegistryItem, name: str, now: datetime) -> None:
     """Rename an item; configurations with the old name no longer find it. EXISTS, INVALID."""
     try:
         sql.run(
@@ -184,7 +184,7 @@ def rename(sql: Sql, record: Item, name: str, now: datetime) -> None:
     sql.notify(TOPIC, record.id)
 
 
-def delete(sql: Sql, record: Item, now: datetime) -> None:
+def delete(sql: Sql, record: RegistryItem, now: datetime) -> None:
     """Delete an item with all its versions. Their contents go to the trash."""
     blobs = [row["blob"] for row in sql.rows("SELECT blob FROM registry_files WHERE item_id = ?", record.id)]
     sql.run("DELETE FROM registry_files WHERE item_id = ?", record.id)

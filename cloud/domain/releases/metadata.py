@@ -41,7 +41,7 @@ class SignedTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class VerifiedMetadata:
     """Metadata whose signatures were verified. `targets` are those of targets.json, `keyids` those of root.json."""
 
     version: int
@@ -70,7 +70,9 @@ def new_key(seed: bytes) -> OnlineKey:
     return OnlineKey(public.keyid, public.keyval["public"], seed.hex())
 
 
-def check_root(content: bytes, current: bytes | None, online: Mapping[str, frozenset[str]], now: datetime) -> Checked:
+def check_root(
+    content: bytes, current: bytes | None, online: Mapping[str, frozenset[str]], now: datetime
+) -> VerifiedMetadata:
     """Verify a new root.json, and return its facts. INVALID, PERMISSION for missing signatures, PRECONDITION if its
     version does not follow that of `current`.
 
@@ -90,10 +92,10 @@ def check_root(content: bytes, current: bytes | None, online: Mapping[str, froze
         which = "its own keys" if previous is None or result.first else f"the keys of version {previous.version}"
         raise _unsigned(f"root.json is not signed by enough of {which}")
     keyids = {role: tuple(root.roles[role].keyids) for role in (*OFFLINE, *ONLINE)}
-    return Checked(root.version, _utc(root.expires), keyids=keyids)
+    return VerifiedMetadata(root.version, _utc(root.expires), keyids=keyids)
 
 
-def check_targets(content: bytes, root: bytes, current: int, now: datetime) -> Checked:
+def check_targets(content: bytes, root: bytes, current: int, now: datetime) -> VerifiedMetadata:
     """Verify a new targets.json with the keys of `root`, and return its targets.
 
     `current` is the version in force, 0 if there is none. INVALID, PERMISSION for missing signatures, PRECONDITION if
@@ -107,7 +109,7 @@ def check_targets(content: bytes, root: bytes, current: int, now: datetime) -> C
     return checked
 
 
-def read_targets(content: bytes, root: bytes) -> Checked | None:
+def read_targets(content: bytes, root: bytes) -> VerifiedMetadata | None:
     """Return the targets of a targets.json; None if it is not signed with the keys of `root`. INVALID."""
     document = parsed(content, TARGETS)
     signed = document.signed
@@ -123,7 +125,7 @@ def read_targets(content: bytes, root: bytes) -> Checked | None:
             remedy="withdraw old versions: `machine cloud releases withdraw`",
         )
     targets = tuple(_target(path, entry) for path, entry in sorted(signed.targets.items()))
-    return Checked(signed.version, _utc(signed.expires), targets)
+    return VerifiedMetadata(signed.version, _utc(signed.expires), targets)
 
 
 def sign_snapshot(seed: str, version: int, targets_version: int, now: datetime) -> bytes:

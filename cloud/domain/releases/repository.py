@@ -15,7 +15,7 @@ from typing import Final
 
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.releases import files, metadata
-from cloud.domain.releases.metadata import Checked, SignedTarget
+from cloud.domain.releases.metadata import SignedTarget, VerifiedMetadata
 from cloud.store.sql import Sql, Value, inserted
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -288,12 +288,12 @@ def _sign(sql: Sql, owner: str, now: datetime, *, snapshot: bool) -> None:
         version = _next_version(current, now)
         content = metadata.sign_snapshot(seeds[SNAPSHOT], version, listed.version, now)
         current = Document(SNAPSHOT, version, content, metadata.expiry(content, SNAPSHOT))
-        _store(sql, owner, SNAPSHOT, Checked(version, current.expires), content, now)
+        _store(sql, owner, SNAPSHOT, VerifiedMetadata(version, current.expires), content, now)
     timestamp = newest(sql, owner, TIMESTAMP)
     version = _next_version(timestamp, now)
     content = metadata.sign_timestamp(seeds[TIMESTAMP], version, current.content, now)
     expires = metadata.expiry(content, TIMESTAMP)
-    _store(sql, owner, TIMESTAMP, Checked(version, expires), content, now)
+    _store(sql, owner, TIMESTAMP, VerifiedMetadata(version, expires), content, now)
     due = stored(min(_renewal(SNAPSHOT, current.expires), _renewal(TIMESTAMP, expires)))
     sql.run(
         "INSERT INTO release_signing (organization_id, due) VALUES (?, ?) "
@@ -317,7 +317,7 @@ def _content(document: Document | None) -> bytes:
     return document.content
 
 
-def _store(sql: Sql, owner: str, role: str, checked: Checked, content: bytes, now: datetime) -> None:
+def _store(sql: Sql, owner: str, role: str, checked: VerifiedMetadata, content: bytes, now: datetime) -> None:
     row: dict[str, Value] = {
         "organization_id": owner,
         "role": role,

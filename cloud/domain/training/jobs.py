@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items, versions
-from cloud.domain.registry.items import Item
+from cloud.domain.registry.items import RegistryItem
 from cloud.domain.training import job_keys
 from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql, counted, inserted
@@ -79,7 +79,7 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class StoredJobEvent:
     """A stored event. Numbers increase within a job."""
 
     number: int
@@ -166,7 +166,7 @@ def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
     files.is_free(sql, item, files.checked_place(item, version, ""))
 
 
-def check_type(item: Item) -> None:
+def check_type(item: RegistryItem) -> None:
     """Raise PRECONDITION if a registry item is not a model."""
     if item.type != MODEL:
         raise MachineError(
@@ -334,7 +334,7 @@ def append(sql: Sql, subject: str, events: Sequence[JobEvent], now: datetime) ->
     sql.notify(EVENTS, subject)
 
 
-def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list[Happened]:
+def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list[StoredJobEvent]:
     """Return the events of a job with higher numbers than `number`, in order: a reader continues where it was."""
     rows = sql.rows(
         "SELECT number, happened, event FROM training_events WHERE job_id = ? AND number > ? ORDER BY number LIMIT ?",
@@ -342,10 +342,10 @@ def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list
         number,
         limit,
     )
-    return [Happened(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in rows]
+    return [StoredJobEvent(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in rows]
 
 
-def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[Happened]:
+def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[StoredJobEvent]:
     """Return the last events of a job, at most `limit`, in order; with `kind`, such as `metric`, only those."""
     rows = sql.rows(
         "SELECT number, happened, event FROM training_events WHERE job_id = ? AND event LIKE ? "
@@ -354,10 +354,12 @@ def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[Happened]
         f'{{"kind":"{kind}"%' if kind else "%",
         limit,
     )
-    return [Happened(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in reversed(rows)]
+    return [
+        StoredJobEvent(row["number"], moment_of(row["happened"]), decode_event(row["event"])) for row in reversed(rows)
+    ]
 
 
-def log(sql: Sql, subject: str, after: Cursor | None) -> tuple[list[Happened], Happened | None]:
+def log(sql: Sql, subject: str, after: Cursor | None) -> tuple[list[StoredJobEvent], StoredJobEvent | None]:
     """Return a page of a job's events, oldest first, and the last one of the page if there may be more."""
     page = events_after(sql, subject, after[1] if after is not None else 0)
     return page, page[-1] if len(page) == PAGE else None

@@ -20,7 +20,7 @@ import trio
 from cloud.domain.machines import listed
 from cloud.domain.machines.online import SILENCE
 from cloud.domain.triggering.configured import PRESENCE, listens
-from cloud.domain.triggering.queue import Checked, enqueue
+from cloud.domain.triggering.queue import CheckDue, enqueue
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, moment_of, stored
@@ -104,7 +104,7 @@ def went_offline(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
 def _enqueue(sql: Sql, part: str, now: datetime, *, online: bool) -> None:
     if listens(sql, part, PRESENCE):
         enqueue(sql, part, Presence(online), now)
-    enqueue(sql, part, Checked(), now)
+    enqueue(sql, part, CheckDue(), now)
 
 
 class Watch:

@@ -18,7 +18,7 @@ TOPIC: Final = "triggers"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckDue:
     """Presence or health of a part may have changed; both are in the database. For alerts."""
 
 
@@ -32,14 +32,14 @@ class UpdateEnded:
     reason: str
 
 
-QueuedEvent: TypeAlias = TriggerEvent | TrainingEnded | Checked | UpdateEnded
+QueuedEvent: TypeAlias = TriggerEvent | TrainingEnded | CheckDue | UpdateEnded
 
 KINDS: Final[Mapping[str, type[QueuedEvent]]] = {
     "ingestion": Ingested,
     "presence": Presence,
     "logs": Logged,
     "training": TrainingEnded,
-    "checked": Checked,
+    "checked": CheckDue,
     "update": UpdateEnded,
 }
 
@@ -79,7 +79,7 @@ def enqueue_checks(sql: Sql, owner: str, now: datetime) -> None:
         AND NOT EXISTS (SELECT 1 FROM trigger_events WHERE part_id = parts.id AND kind = 'checked')
         """,
         stored(now),
-        msgspec.json.encode(Checked()).decode(),
+        msgspec.json.encode(CheckDue()).decode(),
         owner,
     )
     if added:

@@ -19,7 +19,7 @@ from schema import ErrorKind, MachineError
 from uplink.releases import AGENT, check_platform, normal_platform
 
 
-class Credentials(Struct, frozen=True):
+class PartCredentials(Struct, frozen=True):
     """The credentials of a part."""
 
     id: str
@@ -54,12 +54,12 @@ def _without_secrets() -> MachineError:
 class InstallationService(Service):
     """A call about the installation of a machine. Not published."""
 
-    async def install_part(self, part_id: str) -> Credentials:
+    async def install_part(self, part_id: str) -> PartCredentials:
         """Return the credentials of a part, for the computer on which it is installed."""
         secrets = await self.read(lambda sql: machines.secrets_of(sql, part_id))
         if not secrets:
             raise _without_secrets()
-        return Credentials(part_id, secrets[0][1])
+        return PartCredentials(part_id, secrets[0][1])
 
     async def get_installer(self, part_id: str, platform: str) -> Installer:
         """Return the release of machine-agent that is offered to a part on `platform`, such as linux/aarch64.
@@ -102,13 +102,13 @@ class InstallationService(Service):
 
         return await self.read(work)
 
-    async def redeem_install_code(self, code_id: str, secret: str, nonce: str) -> Credentials:
+    async def redeem_install_code(self, code_id: str, secret: str, nonce: str) -> PartCredentials:
         """Return the credentials of the part of a code, which is void then; see `install_codes.claim`.
 
         PRECONDITION also if the author of the code is no longer an owner of the machine.
         """
 
-        def work(sql: Sql) -> Credentials:
+        def work(sql: Sql) -> PartCredentials:
             claimed = install_codes.claim(sql, code_id, secret, nonce, self.now())
             try:
                 place = require(sql, claimed.author, Role.OWNER, ObjectKind.PART, claimed.part, home=True)
@@ -124,7 +124,7 @@ class InstallationService(Service):
             if not claimed.again:
                 detail = {"of": "part", "code": claimed.id}
                 audit.note(sql, place.organization, claimed.author, "install_part", claimed.part, detail, self.now())
-            return Credentials(claimed.part, secrets[0][1])
+            return PartCredentials(claimed.part, secrets[0][1])
 
         return await self.write(work)
 

@@ -14,7 +14,7 @@ from cloud.domain.alerts.rule import Kind, Rule, decoded, encoded
 from cloud.domain.alerts.rules import RuleRecord, applies, reaches, rule, rules
 from cloud.domain.alerts.subjects import place_of
 from cloud.domain.alerts.wording import Entry
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.segments.plotting import captured
 from cloud.domain.data.series import Plotted
 from cloud.domain.permissions.access import ObjectKind, Role, role_at
@@ -187,7 +187,7 @@ class Rules(Service):
             start=start,
             end=end,
         )
-        stored = self.cloud.readings(self, lambda sql: Scope((organization_id,)), organization_id)
+        stored = self.cloud.readings(self, lambda sql: DataScope((organization_id,)), organization_id)
         found_data = await captured(stored, data_filter, POINTS)
         if found_data is None:
             return m.ExplainAlertRuleResponse(start, end, 0, [], ["there are no readings in the last week"])

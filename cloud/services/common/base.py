@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.reading import Files, Readings, ScopeOf
 from cloud.domain.data.segments.sealing import Transactions
 from cloud.domain.fleet.seen import Seen
@@ -25,7 +25,7 @@ from cloud.domain.permissions.authentication import CloudAuthenticator
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.domain.permissions.homes import Homes
 from cloud.domain.permissions.links import Links
-from cloud.domain.permissions.rules import Rule
+from cloud.domain.permissions.rules import AccessRule
 from cloud.domain.queries.query import Engine
 from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.training.abilities import Abilities
@@ -76,7 +76,7 @@ class Cloud:
     hosts: MachineHosts = field(default_factory=MachineHosts)
     ice: IceServers = field(default_factory=IceServers)
     training: Abilities = field(default_factory=Abilities)
-    contents: Contents = field(default_factory=Contents)  # of segments, the last ones read
+    contents: SegmentContents = field(default_factory=SegmentContents)  # of segments, the last ones read
 
     def segment_files(self, organization: str) -> Files:
         """Return what is needed to read segments for an organization, which takes its turn in the workroom."""
@@ -214,7 +214,7 @@ class Service:
 Guarded = TypeVar("Guarded", bound=type[Service])
 
 
-def guarded(rules: Mapping[str, Rule]) -> Callable[[Guarded], Guarded]:
+def guarded(rules: Mapping[str, AccessRule]) -> Callable[[Guarded], Guarded]:
     """Check the rule of each public method before the method runs.
 
     Raises TypeError for a method without a rule or a rule without a method. Successful calls of methods whose first
@@ -237,7 +237,7 @@ def guarded(rules: Mapping[str, Rule]) -> Callable[[Guarded], Guarded]:
     return decorate
 
 
-def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+def _guard(method: Callable[..., Any], rule: AccessRule) -> Callable[..., Any]:
     signature = inspect.signature(method)
     if rule.of is not None and rule.field not in signature.parameters:
         raise TypeError(f"{method.__name__} has no argument {rule.field}")

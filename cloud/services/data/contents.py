@@ -39,7 +39,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class UploadContents:
     """Items of an upload: `items` if one of them has the content of a file, otherwise only `readings`."""
 
     items: Sequence[SensorData] = ()
@@ -48,7 +48,7 @@ class Contents:
     ITEM: ClassVar = SensorData
 
     @classmethod
-    def read(cls, messages: Sequence[Any], by_rules: Callable[[Any], SensorData]) -> Contents:
+    def read(cls, messages: Sequence[Any], by_rules: Callable[[Any], SensorData]) -> UploadContents:
         """Convert the messages of an upload, with `by_rules` for a single one; FitError if one does not fit."""
         readings = _readings(messages, by_rules)
         if readings is None:

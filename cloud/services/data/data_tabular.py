@@ -11,7 +11,7 @@ from typing import Any
 
 from cloud.domain.data import readings, retention
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments import deleting
@@ -142,7 +142,7 @@ class Tabular(Service):
         """
         before = self.now() - timedelta(days=min(delete_older_than_days, retention.MAX_DAYS))
         chosen = replace(readings_filter_of(filter), end=before if delete_older_than_days else None)
-        deleted, scope = 0, Scope((organization_id,))
+        deleted, scope = 0, DataScope((organization_id,))
         files = self.cloud.segment_files(organization_id)
         while True:  # until nothing has moved from rows to segments in the meantime
             number = await self.change(lambda sql: readings.delete(sql, chosen, scope))
@@ -162,7 +162,7 @@ class Tabular(Service):
     async def _readings(self) -> Readings:
         return self.cloud.readings(self, self._scope, await self.organization())
 
-    def _scope(self, sql: Sql) -> Scope:
+    def _scope(self, sql: Sql) -> DataScope:
         return scope_of(sql, self.author, Role.OPERATOR)
 
 

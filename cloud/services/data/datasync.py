@@ -30,7 +30,7 @@ from cloud.domain.triggering.configured import uses_data
 from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
-from cloud.services.data.contents import Captured, Contents
+from cloud.services.data.contents import Captured, UploadContents
 from cloud.store.sql import Sql
 from cloud.values.author import PART
 from cloud.values.times import moment_of, stored
@@ -53,7 +53,7 @@ BEGINNING: Final = 16  # bytes needed to detect the type of content
 class DataSyncService(Service):
     """An upload, by a machine or with an owner's key of its organization."""
 
-    async def data_capture_upload(self, metadata: m.UploadMetadata, sensor_contents: Contents) -> m.Uploaded:
+    async def data_capture_upload(self, metadata: m.UploadMetadata, sensor_contents: UploadContents) -> m.Uploaded:
         """Store captured items: either only readings or only contents of files."""
         problem = _shape_error(metadata, sensor_contents)
         if problem is None and sensor_contents.readings:
@@ -250,7 +250,7 @@ async def _single(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def _shape_error(metadata: m.UploadMetadata, contents: Contents) -> MachineError | None:
+def _shape_error(metadata: m.UploadMetadata, contents: UploadContents) -> MachineError | None:
     """Return the error of an upload of wrong shape, or None."""
     if not contents.items and not contents.readings:
         return MachineError("the upload is empty", kind=ErrorKind.INVALID, remedy="send sensor_contents")

@@ -9,7 +9,7 @@ from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
 from cloud.domain.labelling import palette, picture_labels, pictures
 from cloud.domain.labelling.palette import LabelCount
-from cloud.domain.labelling.picture_labels import Annotations, Merged
+from cloud.domain.labelling.picture_labels import Annotations, MergedLabels
 from cloud.domain.labelling.pictures import Neighbours, PictureFilter, PictureRecord, Totals
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
@@ -28,7 +28,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class PictureTile:
     """A picture of a page, with its labels."""
 
     picture: PictureRecord
@@ -43,7 +43,7 @@ class DatasetPage:
     totals: Totals
     labels: list[LabelCount]
     machines: list[str]
-    tiles: list[Tile]
+    tiles: list[PictureTile]
     may_delete: bool
 
 
@@ -72,7 +72,7 @@ class LabellingService(Service):
                 pictures.totals_of(sql, [dataset])[dataset],
                 palette.label_counts(sql, dataset),
                 pictures.machines(sql, dataset, MACHINES),
-                [Tile(record, by_id[record.id]) for record in records],
+                [PictureTile(record, by_id[record.id]) for record in records],
                 role >= Role.OWNER,
             )
 
@@ -107,23 +107,23 @@ class LabellingService(Service):
 
         return await self.read_checked(work)
 
-    async def set_annotations(self, dataset: str, subject: str, base: Annotations, mine: Annotations) -> Merged:
+    async def set_annotations(self, dataset: str, subject: str, base: Annotations, mine: Annotations) -> MergedLabels:
         """Apply the changes from `base` to `mine` to what is stored about a picture; return what is stored then.
 
         With conflicts, nothing is stored: another person has changed the same boxes. Repeating a call changes nothing.
         """
 
-        def work(sql: Sql) -> Merged:
+        def work(sql: Sql) -> MergedLabels:
             pictures.picture(sql, dataset, subject)
             self.require(sql, Role.OPERATOR, ObjectKind.FILE, subject)
             stored = picture_labels.stored_annotations(sql, subject)
             result = picture_labels.merged(base, mine, stored)
             if result.conflicts:
-                return Merged(stored, result.conflicts)
+                return MergedLabels(stored, result.conflicts)
             picture_labels.store(sql, subject, stored, result.annotations)
             pictures.reviewed(sql, dataset, subject)
             saved = picture_labels.stored_annotations(sql, subject)
-            return Merged(saved, changed=picture_labels.changed_labels(stored, saved))
+            return MergedLabels(saved, changed=picture_labels.changed_labels(stored, saved))
 
         return await self.change(work)
 

@@ -13,7 +13,7 @@ from cloud.domain.machines.machines import PartRecord, mark_restart, note_gone, 
 from cloud.domain.machines.reported import COMPUTER
 from cloud.domain.machines.signalling import REPORTED as REPORTED_WEBRTC
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
-from cloud.domain.triggering.queue import Checked, enqueue
+from cloud.domain.triggering.queue import CheckDue, enqueue
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.machines.facts import facts, roots
@@ -116,7 +116,7 @@ class Following:
         after = {**before, **report}
         note_seen(sql, self._subject, now, after)
         if problems_of(before) != problems_of(after):
-            enqueue(sql, self._subject, Checked(), now)
+            enqueue(sql, self._subject, CheckDue(), now)
 
 
 def _stored_fields(report: Mapping[str, Any]) -> dict[str, Any]:

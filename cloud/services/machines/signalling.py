@@ -21,7 +21,7 @@ from multidict import MultiDict
 
 from cloud.domain.machines import machines, signalling
 from cloud.domain.machines.online import Presence, presence
-from cloud.domain.machines.signalling import End, Offer, Signal
+from cloud.domain.machines.signalling import End, Offer, PeerSignal
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.call_rules import check_answering
@@ -59,7 +59,7 @@ class Problem(Struct, frozen=True):
     message: str = ""
 
 
-class Reported(Struct, frozen=True):
+class ReportedCandidate(Struct, frozen=True):
     """Type of a candidate in use, and the address of the relay, if it is one."""
 
     type: int = 0
@@ -165,8 +165,8 @@ class SignallingService(Service):
 
     async def report_connection_metadata(
         self,
-        local: Reported | None = None,
-        remote: Reported | None = None,
+        local: ReportedCandidate | None = None,
+        remote: ReportedCandidate | None = None,
         reached_stage: int = 0,
         duration_ms: int = 0,
         signaling_path: int = 0,
@@ -277,14 +277,14 @@ class SignallingService(Service):
 
     async def _signals(
         self, offer: Offer, receiver: End, side: SideTask, finished: trio.Event | None = None
-    ) -> AsyncGenerator[Signal, None]:
+    ) -> AsyncGenerator[PeerSignal, None]:
         """Yield the signals for one end until `finished` is set, the caller has ended, or the offer expires.
 
         Also ends when the cloud stops.
         """
         begin = 0
 
-        def work(sql: Sql) -> tuple[list[Signal], bool]:
+        def work(sql: Sql) -> tuple[list[PeerSignal], bool]:
             try:
                 _, ended = signalling.offer_of(sql, offer.id, self.now())
             except MachineError:

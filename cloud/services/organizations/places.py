@@ -8,7 +8,7 @@ from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 
 
-class Places(Service):
+class PlaceService(Service):
     """Sharing and secrets of locations: for owners in the organization of the location."""
 
     async def share_location(self, location_id: str, organization_id: str) -> None:

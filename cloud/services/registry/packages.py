@@ -14,7 +14,7 @@ from cloud.domain.permissions import call_rules, registry_access
 from cloud.domain.registry import files as registered
 from cloud.domain.registry import items
 from cloud.domain.registry.files import File
-from cloud.domain.registry.items import Item
+from cloud.domain.registry.items import RegistryItem
 from cloud.services.common.base import Service, guarded
 from cloud.services.registry import registry_messages as m
 from cloud.services.registry.registry import type_of
@@ -54,7 +54,7 @@ class PackageService(Service):
         await upload(self, item, place, pieces, {**item.metadata, **metadata_of_file})
         return m.NewPackage(item.package, version)
 
-    def _item(self, sql: Sql, owner_id: str, name: str, kind: str) -> Item:
+    def _item(self, sql: Sql, owner_id: str, name: str, kind: str) -> RegistryItem:
         try:
             item = items.find(sql, f"{owner_id}:{name}")
         except MachineError:
@@ -91,7 +91,7 @@ class PackageService(Service):
         """Return a version, which may be `latest`. The default platform is that of the calling machine, else that of
         the first upload."""
 
-        def work(sql: Sql) -> tuple[Item, File]:
+        def work(sql: Sql) -> tuple[RegistryItem, File]:
             item = _typed(registry_access.find(sql, self.author, id), id, type)
             item_files = registered.files(sql, item.id)
             reported: Mapping[str, Any] = {}
@@ -113,7 +113,7 @@ class PackageService(Service):
     ) -> list[m.Package]:
         """Return all files of an organization's packages, sorted by name and upload time."""
 
-        def work(sql: Sql) -> list[tuple[Item, File]]:
+        def work(sql: Sql) -> list[tuple[RegistryItem, File]]:
             return [
                 (item, file)
                 for item in items.of_organization(sql, organization_id)
@@ -124,7 +124,7 @@ class PackageService(Service):
 
         return [self._package(item, file, with_url=bool(include_url)) for item, file in await self.read(work)]
 
-    def _package(self, item: Item, file: File, *, with_url: bool) -> m.Package:
+    def _package(self, item: RegistryItem, file: File, *, with_url: bool) -> m.Package:
         info = m.PackageInfo(
             organization_id=item.organization_id,
             name=item.name,
@@ -138,7 +138,7 @@ class PackageService(Service):
         return m.Package(info, url, file.uploaded, file.digest, item.package)
 
 
-def _typed(item: Item, item_id: str, kind: m.PackageType) -> Item:
+def _typed(item: RegistryItem, item_id: str, kind: m.PackageType) -> RegistryItem:
     if kind is not m.PackageType.UNSPECIFIED and item.type != type_of(kind):
         raise MachineError(f"{item_id} has the type {item.type}", kind=ErrorKind.INVALID)
     return item

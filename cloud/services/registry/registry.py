@@ -10,7 +10,7 @@ from cloud.domain.permissions import registry_access
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.registry import files, items
 from cloud.domain.registry.deprecation import of_item
-from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, Item
+from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, RegistryItem
 from cloud.services.common.base import Service
 from cloud.services.registry import registry_messages as m
 from cloud.services.registry.registry_shown import module_of, registry_item, update_of_model, update_of_module
@@ -224,7 +224,7 @@ class Registry(Service):
 
     # ---- shared
 
-    def _visible(self, sql: Sql, organization_id: str | None) -> list[Item]:
+    def _visible(self, sql: Sql, organization_id: str | None) -> list[RegistryItem]:
         mine = registry_access.organizations_of(sql, self.author)
         selected = mine & {organization_id} if organization_id else mine
         if organization_id and not selected:
@@ -232,10 +232,10 @@ class Registry(Service):
         own = {item.id: item for owner_id in selected for item in items.of_organization(sql, owner_id)}
         return list({**{item.id: item for item in items.public(sql)}, **own}.values())
 
-    def _shown(self, sql: Sql, item: Item) -> m.RegistryItem:
+    def _shown(self, sql: Sql, item: RegistryItem) -> m.RegistryItem:
         return registry_item(item, files.files(sql, item.id))
 
-    def _page(self, item: Item) -> str:
+    def _page(self, item: RegistryItem) -> str:
         return f"{self.cloud.links.base}/modules/{item.wire_id}"
 
 
@@ -251,12 +251,12 @@ def visibility_of(visibility: m.Visibility) -> str | None:
     return None if visibility is m.Visibility.UNSPECIFIED else VISIBILITIES[visibility - 1]
 
 
-def _module(item: Item, item_id: str) -> Item:
+def _module(item: RegistryItem, item_id: str) -> RegistryItem:
     if item.type != MODULE:
         raise MachineError(f"{item_id} has the type {item.type}; a module is required", kind=ErrorKind.INVALID)
     return item
 
 
-def _matches(item: Item, term: str) -> bool:
+def _matches(item: RegistryItem, term: str) -> bool:
     words = re.split(r"\s+", term.strip().lower())
     return all(word in f"{item.wire_id} {item.description}".lower() for word in words)

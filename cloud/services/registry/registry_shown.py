@@ -10,11 +10,11 @@ from msgspec.structs import asdict
 from cloud.domain.registry import deprecation, versions
 from cloud.domain.registry.deprecation import Deprecation
 from cloud.domain.registry.files import File
-from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, Item
+from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, RegistryItem
 from cloud.services.registry import registry_messages as m
 
 
-def registry_item(item: Item, files: Sequence[File]) -> m.RegistryItem:
+def registry_item(item: RegistryItem, files: Sequence[File]) -> m.RegistryItem:
     """Return an item with its versions, newest first."""
     versions_with_files, data = history(files), item.metadata
     created = [m.VersionOf(version.version, version.files[0].uploaded_at) for version in versions_with_files]
@@ -50,7 +50,7 @@ def registry_item(item: Item, files: Sequence[File]) -> m.RegistryItem:
     )
 
 
-def module_of(item: Item, files: Sequence[File]) -> m.Module:
+def module_of(item: RegistryItem, files: Sequence[File]) -> m.Module:
     """Return a module with its versions, newest first."""
     data = item.metadata
     return m.Module(
@@ -99,7 +99,7 @@ def package_type(kind: str) -> m.PackageType:
     return m.PackageType(TYPES.index(kind) + 1)
 
 
-def _visibility(item: Item) -> m.Visibility:
+def _visibility(item: RegistryItem) -> m.Visibility:
     return m.Visibility(VISIBILITIES.index(item.visibility) + 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from cloud.blobs import discard
 from cloud.domain.registry import files
 from cloud.domain.registry.files import File, FileKey
-from cloud.domain.registry.items import MODULE, Item
+from cloud.domain.registry.items import MODULE, RegistryItem
 from cloud.services.common.base import Service
 from schema import ErrorKind, MachineError
 
@@ -16,7 +16,7 @@ _GZIP: Final = b"\x1f\x8b"  # RFC 1952, 2.3.1
 
 
 async def upload(
-    service: Service, item: Item, place: FileKey, pieces: AsyncIterable[bytes], metadata: Mapping[str, Any]
+    service: Service, item: RegistryItem, place: FileKey, pieces: AsyncIterable[bytes], metadata: Mapping[str, Any]
 ) -> File:
     """Store an archive as a new file of `item`: on disk when this returns, discarded on error.
 

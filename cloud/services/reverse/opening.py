@@ -16,7 +16,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.common.standing import until_refused
 from cloud.store.sql import Sql
 from cloud.values.author import Author
-from cloud.work.reverse import Key, Reverse
+from cloud.work.reverse import Reverse, ReverseKey
 from schema import ErrorKind, MachineError
 
 CONNECTIONS: Final = 32  # reverse connections of one machine
@@ -86,12 +86,12 @@ async def connection_for(cloud: Cloud, author: Author, part: str) -> Reverse:
             )
         await cloud.store.write(lambda sql: sql.notify(topic(part), request))
 
-    return await cloud.reverses.get(Key.of(part, author), ask)
+    return await cloud.reverses.get(ReverseKey.of(part, author), ask)
 
 
 async def record(cloud: Cloud, author: Author, part: str, method: str, again: float = RECORD_AGAIN) -> None:
     """Write to the audit log that `author` calls a method of a machine, once in `again` seconds."""
-    key, reverses = Key.of(part, author), cloud.reverses
+    key, reverses = ReverseKey.of(part, author), cloud.reverses
     if reverses.is_recorded(key, method, trio.current_time() - again) and again:
         return
     now = cloud.clock()

@@ -8,7 +8,7 @@ import trio
 
 from cloud.domain.permissions import call_rules
 from cloud.domain.training import jobs
-from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.domain.training.jobs import JobRecord, StoredJobEvent
 from cloud.domain.triggering import training_targets as targets
 from cloud.services.common.base import Service, guarded
 from cloud.services.common.standing import while_allowed
@@ -45,7 +45,7 @@ class TrainingService(Service):
             )
         most = min(limit or jobs.PAGE, jobs.PAGE)
 
-        def work(sql: Sql) -> tuple[JobRecord, list[Happened]]:
+        def work(sql: Sql) -> tuple[JobRecord, list[StoredJobEvent]]:
             return jobs.job(sql, id), jobs.events_after(sql, id, after, most)
 
         with (
@@ -116,7 +116,7 @@ def _notification(used: targets.Used) -> m.TrainingNotification:
     )
 
 
-def _event(happened: Happened) -> m.TrainingEvent:
+def _event(happened: StoredJobEvent) -> m.TrainingEvent:
     number, time = happened.number, happened.time
     match happened.event:
         case Log(text, level):

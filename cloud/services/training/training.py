@@ -11,7 +11,7 @@ from cloud.domain.permissions import call_rules, registry_access
 from cloud.domain.registry import files
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import CONTAINER
-from cloud.domain.training.jobs import Happened, JobRecord, NewJob
+from cloud.domain.training.jobs import JobRecord, NewJob, StoredJobEvent
 from cloud.domain.training.pictures import dataset_of, examples
 from cloud.services.common.base import Service, guarded
 from cloud.services.training import training_messages as m
@@ -214,7 +214,7 @@ def _metadata(entry: JobRecord) -> m.TrainingJobMetadata:
     )
 
 
-def _entry(happened: Happened) -> m.TrainingJobLogEntry:
+def _entry(happened: StoredJobEvent) -> m.TrainingJobLogEntry:
     match happened.event:
         case Log(text, level):
             return m.TrainingJobLogEntry(level, happened.time, text)

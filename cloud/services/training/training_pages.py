@@ -10,7 +10,7 @@ from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
 from cloud.domain.permissions import call_rules
 from cloud.domain.training import jobs, reports
-from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.domain.training.jobs import JobRecord, StoredJobEvent
 from cloud.domain.training.pictures import examples
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -27,14 +27,14 @@ class SeenJob:
 
     job: JobRecord
     dataset: str
-    progress: Happened | None
-    since: Happened | None  # the last change of its state
-    metrics: list[Happened]
+    progress: StoredJobEvent | None
+    since: StoredJobEvent | None  # the last change of its state
+    metrics: list[StoredJobEvent]
     reported: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedJob:
     """A job with its report, and which of the pictures that the report shows are still in the dataset."""
 
     job: JobRecord
@@ -89,23 +89,23 @@ class TrainingPageService(Service):
 
         return await self.read(work)
 
-    async def events(self, id: str, after: int | None) -> list[Happened]:  # noqa: A002 - as above
+    async def events(self, id: str, after: int | None) -> list[StoredJobEvent]:  # noqa: A002 - as above
         """Return the events of a job with higher numbers than `after`; with None, the newest ones."""
         return await self.read(
             lambda sql: jobs.newest(sql, id, LINES) if after is None else jobs.events_after(sql, id, after)
         )
 
-    async def report(self, id: str) -> Reported:  # noqa: A002 - as above
+    async def report(self, id: str) -> ReportedJob:  # noqa: A002 - as above
         """Return the report of a job."""
 
-        def work(sql: Sql) -> Reported:
+        def work(sql: Sql) -> ReportedJob:
             job, report = jobs.job(sql, id), reports.report(sql, id)
             shown = [
                 mistake.id
                 for figures in ((report.test, report.cross_validation) if report is not None else ())
                 for mistake in figures.worst_mistakes[: jobs.PAGE]
             ]
-            return Reported(job, report, reports.listed_files(sql, job.task.dataset_id, shown) if shown else set())
+            return ReportedJob(job, report, reports.listed_files(sql, job.task.dataset_id, shown) if shown else set())
 
         return await self.read(work)
 

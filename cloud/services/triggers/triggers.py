@@ -10,7 +10,7 @@ from typing import Any, Final
 from cloud.documents.pieces import LARGE, heavy
 from cloud.documents.readable import check_readable
 from cloud.domain.data import sources
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.machines.machines import part as part_of
@@ -264,7 +264,7 @@ class TriggerService(Service):
         return await self.offload(LARGE if heavy(reading) else 0, sample)
 
     async def _newest(self, part_id: str, trigger: str) -> Mapping[str, Any] | None:
-        def work(sql: Sql) -> tuple[DataFilter, Scope, str] | None:
+        def work(sql: Sql) -> tuple[DataFilter, DataScope, str] | None:
             return _source_of(sql, part_id, _trigger(sql, part_id, trigger))
 
         source = await self.read(work)
@@ -333,7 +333,7 @@ def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: da
     )
 
 
-def _source_of(sql: Sql, part: str, trigger: Trigger) -> tuple[DataFilter, Scope, str] | None:
+def _source_of(sql: Sql, part: str, trigger: Trigger) -> tuple[DataFilter, DataScope, str] | None:
     """Return filter and scope of the readings that a trigger evaluates, and their organization; None for others."""
     if trigger.event.type not in {DATA, CONDITIONAL}:
         return None
@@ -341,7 +341,7 @@ def _source_of(sql: Sql, part: str, trigger: Trigger) -> tuple[DataFilter, Scope
     conditional = trigger.event.conditional if trigger.event.type == CONDITIONAL else None
     _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
     source_filter = DataFilter(locations=(source.location_id,), part=part, component=component, method=method)
-    return source_filter, Scope(machines=(source.machine_id,)), source.organization_id
+    return source_filter, DataScope(machines=(source.machine_id,)), source.organization_id
 
 
 def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> TriggerEvent:

@@ -38,7 +38,7 @@ LATEST: Final = datetime.max.replace(tzinfo=UTC) - INSTANT
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the page, its forms, and downloads."""
-    pages, downloads, thumbnails = Pages(cloud), Downloads(cloud), Thumbnails(cloud)
+    pages, downloads, thumbnails = DataPages(cloud), Downloads(cloud), Thumbnails(cloud)
     return [
         Route("/data", pages.index, methods=["GET"]),
         Route("/machines/{id}/data", pages.of_part, methods=["GET"]),
@@ -53,7 +53,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FilesForm:
     """What a person has selected and entered in the form for files, which is kept if it is refused."""
 
     ids: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class Chosen:
     name: str = ""
 
 
-class Pages:
+class DataPages:
     """Endpoints of the data page."""
 
     def __init__(self, cloud: Cloud) -> None:
@@ -79,7 +79,7 @@ class Pages:
         return redirect(f"/data?{DataQuery(part=subject).encoded()}")
 
     async def _index(
-        self, request: Request, query: DataQuery, error: MachineError | None = None, chosen: Chosen | None = None
+        self, request: Request, query: DataQuery, error: MachineError | None = None, chosen: FilesForm | None = None
     ) -> Response:
         author = author_of(request)
         data = DataService(self._cloud, author)
@@ -119,7 +119,7 @@ class Pages:
             error=error,
             tiles=[tile(file) for file in files.data],
             table=shown,
-            chosen=chosen or Chosen(),
+            chosen=chosen or FilesForm(),
             plots=drawn,
             plot_props=plot_props(
                 "/data/series", "readings", query=query.encoded(**NO_TIMES), start=query.start, end=to
@@ -162,7 +162,7 @@ class Pages:
             else:
                 raise MachineError("the form has no valid action", kind=ErrorKind.INVALID)
         except MachineError as error:
-            chosen = Chosen(frozenset(ids), *(text_of(form, name) for name in ("new_tag", "into", "new_dataset")))
+            chosen = FilesForm(frozenset(ids), *(text_of(form, name) for name in ("new_tag", "into", "new_dataset")))
             return await self._index(request, query, error, chosen)
         return redirect(f"/data?{query.encoded()}")
 

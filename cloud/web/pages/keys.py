@@ -29,7 +29,7 @@ KINDS: Final = {"organization": "everything", "location": "location", "robot": "
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class KeyRole:
     """A role of a key, and where it applies."""
 
     role: str
@@ -39,13 +39,13 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ListedKey:
     """A key in the list; `own` marks the caller's key."""
 
     id: str
     name: str
     created: datetime | None
-    grants: tuple[Grant, ...]
+    grants: tuple[KeyRole, ...]
     own: bool
 
 
@@ -97,7 +97,7 @@ class KeyPages:
         service = AppService(self._cloud, author)
         organizations = await service.list_organizations()
         places = await self._places(request, organizations)
-        keys: list[Key] = []
+        keys: list[ListedKey] = []
         members: list[KeyHolder] = []
         invited: list[Invited] = []
         try:
@@ -211,9 +211,9 @@ def _place(kind: str, subject: str, places: Mapping[tuple[str, str], str]) -> st
     return places.get((kind, subject), f"{KINDS[kind]} {subject} (deleted)")
 
 
-def _key(record: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> Key:
+def _key(record: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> ListedKey:
     grants = tuple(
-        Grant(
+        KeyRole(
             entry.authorization_id.rpartition("_")[2],
             entry.resource_type,
             entry.resource_id,
@@ -222,4 +222,4 @@ def _key(record: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], st
         for entry in record.authorizations
     )
     key = record.api_key
-    return Key(key.id, key.name, key.created_on, grants, key.id == own)
+    return ListedKey(key.id, key.name, key.created_on, grants, key.id == own)

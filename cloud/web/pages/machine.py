@@ -33,7 +33,7 @@ from cloud.web.common.site import author_of, fields, redirect, render, render_ma
 from cloud.web.views.agent_view import agent_view
 from cloud.web.views.fleet.fleet_view import next_change
 from cloud.web.views.log_view import ShownLine, line
-from cloud.web.views.machine_view import View, pieces, readings, view
+from cloud.web.views.machine_view import PartView, pieces, readings, view
 from cloud.web.views.setup import install_page, setup_page, stage_of
 from rpc.pages import Patcher, Piece
 from schema import ErrorKind, MachineError
@@ -110,7 +110,7 @@ class MachinePages:
             live=f"/live/machines/{shown.facts.id}",
         )
 
-    async def _view(self, author: Author, subject: str) -> tuple[FleetMachine, View]:
+    async def _view(self, author: Author, subject: str) -> tuple[FleetMachine, PartView]:
         """Return a machine and its view; NOT_FOUND if it is absent or not accessible to the caller."""
 
         result = await FleetService(self._cloud, author).machine(subject)

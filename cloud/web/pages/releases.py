@@ -77,7 +77,7 @@ class Rolling:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OrganizationReleases:
     """The releases of one organization."""
 
     id: str
@@ -124,7 +124,7 @@ class _Pages:
             finished = tuple(info for info in listed.rollouts if info.state not in ACTIONS and not info.staged)
             versions = versions_of(listed.targets, listed.rollouts)
             groups.append(
-                Group(
+                OrganizationReleases(
                     organization.id,
                     organization.name,
                     owner,

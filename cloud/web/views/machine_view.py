@@ -47,7 +47,7 @@ class ShownProblem(Struct, frozen=True):
     remedy: Text = ""
 
 
-class Readings(Struct, frozen=True):
+class ShownReadings(Struct, frozen=True):
     """Key, text and number of each value of a sensor, or the error of reading it."""
 
     values: Annotated[tuple[tuple[Text, Text, float | None], ...], Meta(max_length=1000)] = ()
@@ -73,7 +73,7 @@ class Snapshot(Struct, frozen=True):
     pending: Text = ""
     problems: Annotated[tuple[ShownProblem, ...], Meta(max_length=1000)] = ()
     resources: Annotated[tuple[Resource, ...], Meta(max_length=5000)] = ()
-    readings: dict[Text, Readings] = {}
+    readings: dict[Text, ShownReadings] = {}
     downloads: Annotated[tuple[Download, ...], Meta(max_length=100)] = ()
     omitted: int = 0  # resources left out for lack of space
 
@@ -112,7 +112,7 @@ class ShownFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PartView:
     """A part of a machine, for the template."""
 
     machine: str
@@ -158,12 +158,12 @@ def snapshot_of(report: LiveSnapshot | None) -> Snapshot | None:
     return snapshot if all(time is None or time.tzinfo is not None for time in times) else None
 
 
-def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, agent: AgentView, now: datetime) -> View:
+def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, agent: AgentView, now: datetime) -> PartView:
     """Return the view of the part `subject` of a machine, or of its main part if there is no such part."""
     parts = tuple(_facts(part, now) for part in machine.parts)
     facts = next((part for part in parts if part.id == subject), parts[0])
     snapshot = snapshot_of(report)
-    return View(
+    return PartView(
         machine.id,
         machine.name,
         machine.location.path,
@@ -175,7 +175,7 @@ def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, agent
     )
 
 
-def pieces(shown: View) -> list[Piece]:
+def pieces(shown: PartView) -> list[Piece]:
     """Return the live parts of the page."""
     facts, snapshot = shown.facts, shown.snapshot
     head = (shown.name, facts, shown.parts, snapshot.state, snapshot.started, snapshot.addresses, shown.has_snapshot)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.domain.training.jobs import JobRecord, StoredJobEvent
 from cloud.services.training.training_pages import SeenJob
 from cloud.web.views.plots import Curve, curve
 from rpc.pages import Piece
@@ -114,7 +114,7 @@ def shown_job(seen: SeenJob, now: datetime) -> ShownJob:
     return ShownJob(job.id, css, text, job.reason, done, total, remaining, may_cancel, job.state in FINAL)
 
 
-def curves(metrics: Iterable[Happened]) -> list[Curve]:
+def curves(metrics: Iterable[StoredJobEvent]) -> list[Curve]:
     """Return a curve for each metric, in order of their first value, at most MAX_CURVES."""
     series: dict[str, list[tuple[float, float]]] = {}
     for happened in metrics:
@@ -125,7 +125,7 @@ def curves(metrics: Iterable[Happened]) -> list[Curve]:
     return [line for line in drawn if line is not None]
 
 
-def lines(events: Iterable[Happened]) -> list[LogLine]:
+def lines(events: Iterable[StoredJobEvent]) -> list[LogLine]:
     """Return the log: what the program printed, and changes of the state."""
     shown: list[LogLine] = []
     for happened in events:

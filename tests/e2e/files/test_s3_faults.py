@@ -18,7 +18,7 @@ from cloud.blobs import s3_client as client
 from cloud.blobs.folder import FolderBlobs
 from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_location import BucketLocation
-from cloud.commands.copying import Copied, copy
+from cloud.commands.copying import CopyResult, copy
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.proxy import Proxy, Request, Way, proxy
 from tests.helpers.blobs import LIMIT, content_of, pieces, put
@@ -302,9 +302,9 @@ async def test_an_interrupted_copy_is_resumed(weather: Weather, tmp_path: Path) 
         (tmp_path / key[:2]).mkdir()
         (tmp_path / key[:2] / key).write_bytes(os.urandom(1000 + number * PART // 4))
     (tmp_path / "00" / f"{'1' * 32}.part").write_bytes(b"never finished")
-    done: list[Copied] = []
+    done: list[CopyResult] = []
 
-    def watch(now: Copied) -> None:
+    def watch(now: CopyResult) -> None:
         done.append(now)
         if now.files == 8:
             weather.proxy.always = {"PUT": Way.SLOW_DOWN, BEGIN: Way.SLOW_DOWN}

@@ -10,7 +10,7 @@ from cloud.blobs import Blobs
 BYTES: Final = 32 * 1024 * 1024  # of all contents that stay in memory
 
 
-class Contents:
+class SegmentContents:
     """Contents by key, which never change. Any number of tasks may use it."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.segments import listed
 from cloud.domain.data.segments.listed import Segment
 from cloud.domain.data.segments.reading import Files, Range, overlapping, range_of
@@ -22,7 +22,7 @@ async def delete(store: Transactions, files: Files, data_filter: DataFilter, own
 
     A call that fails may have deleted some of them.
     """
-    scope, within, deleted = Scope((owner,)), range_of(data_filter), 0
+    scope, within, deleted = DataScope((owner,)), range_of(data_filter), 0
     kept: set[int] = set()  # segments that overlap the range, but have no reading in it
     while segments := await store.read(lambda sql: _next(sql, data_filter, scope, kept)):
         whole = [segment for segment in segments if within.holds(segment)]
@@ -35,7 +35,7 @@ async def delete(store: Transactions, files: Files, data_filter: DataFilter, own
     return deleted
 
 
-def _next(sql: Sql, data_filter: DataFilter, scope: Scope, kept: set[int]) -> list[Segment]:
+def _next(sql: Sql, data_filter: DataFilter, scope: DataScope, kept: set[int]) -> list[Segment]:
     segments = overlapping(sql, data_filter, scope, AT_ONCE + len(kept))
     return [segment for segment in segments if segment.number not in kept]
 

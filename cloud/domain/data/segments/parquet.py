@@ -81,7 +81,7 @@ def between(
     return rows
 
 
-class Places:
+class RowGroupPlaces:
     """Readings of a segment in one row group: their positions, which were read, and the rest, which is not."""
 
     def __init__(self, file: Any, group: int, start: int, positions: Sequence[Position]) -> None:
@@ -96,11 +96,11 @@ class Places:
 
 def places(
     content: bytes, low: Position | None, high: Position | None, most: int, *, newest: bool = False
-) -> list[Places]:
+) -> list[RowGroupPlaces]:
     """Return where the readings are that `between` returns."""
     file = _opened(content)
     parts = _parts(file, low, high, most, newest=newest)
-    return [Places(file, group, start, every.slice(start, end)) for group, every, start, end in parts]
+    return [RowGroupPlaces(file, group, start, every.slice(start, end)) for group, every, start, end in parts]
 
 
 def counted(content: bytes, low: Position | None, high: Position | None) -> int:

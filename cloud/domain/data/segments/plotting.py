@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from cloud.domain.data import series
-from cloud.domain.data.filters import DataFilter, Scope, conditions
+from cloud.domain.data.filters import DataFilter, DataScope, conditions
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments import columns
@@ -99,7 +99,7 @@ async def _merged(readings: Readings, data_filter: DataFilter, points: int) -> C
     return Captured(start, end, buckets, tuple(sources), more)
 
 
-def _candidates(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[int], bool]:
+def _candidates(sql: Sql, data_filter: DataFilter, scope: DataScope) -> tuple[list[int], bool]:
     """Return the sources whose readings are the newest, if those of their last segments are, and whether there are
     more.
     """
@@ -137,10 +137,10 @@ async def _share(readings: Readings, data_filter: DataFilter) -> int:
 
 
 def _part(
-    sql: Sql, data_filter: DataFilter, scope: Scope, chosen: ReadingRecord, buckets: Buckets, most: int, read: int
+    sql: Sql, data_filter: DataFilter, scope: DataScope, chosen: ReadingRecord, buckets: Buckets, most: int, read: int
 ) -> _Part:
     own = replace(data_filter, source=chosen.source_number)
-    source = series.Chosen(chosen.source_number, chosen.source, chosen.tags, stored(chosen.requested))
+    source = series.ChosenSource(chosen.source_number, chosen.source, chosen.tags, stored(chosen.requested))
     rows = series.readings_of(sql, source, data_filter, scope, buckets, most)
     segments = sorted(overlapping(sql, own, scope), key=lambda segment: segment.first)
     within = range_of(data_filter)

@@ -15,13 +15,13 @@ from typing import Final
 from cloud.blobs import Blobs
 from cloud.domain.data import readings
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
+from cloud.domain.data.filters import Conditions, DataFilter, DataScope, conditions
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.segments.columns import SegmentRow
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.listed import COLUMNS, Segment, segment_of
-from cloud.domain.data.segments.parquet import Places, Position, between, counted, places
+from cloud.domain.data.segments.parquet import Position, RowGroupPlaces, between, counted, places
 from cloud.domain.data.segments.sealing import Transactions, missing_file
 from cloud.domain.data.sources import DataSource, by_numbers, chunks, tags_of
 from cloud.store.sql import Sql, Value
@@ -29,12 +29,12 @@ from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
 from support import RunBlocking
 
-ScopeOf = Callable[[Sql], Scope]
+ScopeOf = Callable[[Sql], DataScope]
 """Function that returns what a caller may access, in the transaction that reads it."""
 
 TOGETHER: Final = 16  # files of which a thread reads something in one call
 
-_Place = tuple[Places, int]
+_Place = tuple[RowGroupPlaces, int]
 _OF_SOURCES: Final = "FROM data_sources CROSS JOIN segments WHERE segments.source = data_sources.number"
 
 
@@ -55,7 +55,7 @@ class Files:
     """What is needed to read segments: the file store, contents in memory, and a thread."""
 
     blobs: Blobs
-    contents: Contents
+    contents: SegmentContents
     run: RunBlocking
 
     async def rows(
@@ -68,16 +68,16 @@ class Files:
 
     async def places(
         self, segments: Mapping[Segment, str], within: Range, most: int, *, newest: bool = False
-    ) -> list[Places]:
+    ) -> list[RowGroupPlaces]:
         """Return where the readings are that `rows` returns of each of several segments, which have names."""
         contents = [await self.content(segment, of) for segment, of in segments.items()]
 
-        def read() -> list[Places]:
+        def read() -> list[RowGroupPlaces]:
             return [
                 each for content in contents for each in places(content, within.low, within.high, most, newest=newest)
             ]
 
-        result: list[Places] = await self.run(read)
+        result: list[RowGroupPlaces] = await self.run(read)
         return result
 
     async def count(self, segment: Segment, within: Range) -> int:
@@ -159,7 +159,7 @@ class Readings:
         self, merged: Sequence[tuple[Position, ReadingRecord | _Place]], listed: _Listed
     ) -> list[ReadingRecord]:
         """Return the readings of a page. Of those of a segment, the ones on the page follow each other."""
-        chosen: dict[Places, list[int]] = {}
+        chosen: dict[RowGroupPlaces, list[int]] = {}
         for _, entry in merged:
             if isinstance(entry, tuple):
                 chosen.setdefault(entry[0], []).append(entry[1])
@@ -198,7 +198,7 @@ def range_of(data_filter: DataFilter) -> Range:
     return Range(low, None if data_filter.end is None else (stored(data_filter.end), -1))
 
 
-def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | None = None) -> list[Segment]:
+def overlapping(sql: Sql, data_filter: DataFilter, scope: DataScope, limit: int | None = None) -> list[Segment]:
     """Return segments that may have matching readings, at most `limit`."""
     matching = conditions("segments", data_filter, scope)
     condition, values = matching.both()
@@ -207,7 +207,7 @@ def overlapping(sql: Sql, data_filter: DataFilter, scope: Scope, limit: int | No
     return [segment_of(row) for row in rows]
 
 
-def _rows(chosen: Sequence[tuple[Places, Sequence[int]]]) -> list[SegmentRow]:
+def _rows(chosen: Sequence[tuple[RowGroupPlaces, Sequence[int]]]) -> list[SegmentRow]:
     return [row for places, own in chosen for row in places.rows(min(own), max(own))]
 
 
@@ -221,7 +221,9 @@ def _before(last: Position, within: Range, page: Page) -> Range:
     return replace(within, low=last) if page.descending else replace(within, high=last)
 
 
-def _listed(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page, records: Sequence[ReadingRecord]) -> _Listed:
+def _listed(
+    sql: Sql, data_filter: DataFilter, scope: DataScope, page: Page, records: Sequence[ReadingRecord]
+) -> _Listed:
     """List the segments that a page may need, whose rows in the database are `records`.
 
     Of those that begin after the page's start, each has at least one reading on the page or none: as many as the page

@@ -37,7 +37,7 @@ SLOW_FRAME: Final = 1.0
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the overview, its live connection, and the form for a new machine."""
-    pages = Machines(cloud)
+    pages = MachineListPages(cloud)
     return [
         Route("/", pages.index, methods=["GET"]),
         Route("/machines", pages.create, methods=["POST"]),
@@ -45,7 +45,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     ]
 
 
-class Machines:
+class MachineListPages:
     """Endpoints of the overview."""
 
     def __init__(self, cloud: Cloud) -> None:

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.services.common.base import Cloud
-from cloud.services.data.contents import Contents
+from cloud.services.data.contents import UploadContents
 from cloud.services.data.data_messages import DataType, SensorData, SensorMetadata, UploadMetadata
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
@@ -49,7 +49,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         )
         now = cloud.clock()
         item = SensorData(SensorMetadata(time_requested=now, time_received=now), binary=picture)
-        uploaded = await DataSyncService(cloud, author).data_capture_upload(metadata, Contents([item]))
+        uploaded = await DataSyncService(cloud, author).data_capture_upload(metadata, UploadContents([item]))
         return JSONResponse({"id": uploaded.binary_data_id})
 
     path = "/machines/{id}/snapshots"

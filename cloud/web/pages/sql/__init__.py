@@ -48,7 +48,7 @@ TYPES: Final = {
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the page and its file."""
-    pages = Pages(cloud)
+    pages = SqlPages(cloud)
     return [
         Route("/sql", pages.index, methods=["GET"]),
         Route("/sql/answer", pages.answer, methods=["POST"]),
@@ -65,7 +65,7 @@ class Asked(msgspec.Struct, frozen=True):
     query: str
 
 
-class Pages:
+class SqlPages:
     """Endpoints."""
 
     def __init__(self, cloud: Cloud) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cloud.blobs.s3_location import BucketLocation, Credentials, credentials_of, is_bucket, parse_location
+from cloud.blobs.s3_location import BucketLocation, S3Credentials, credentials_of, is_bucket, parse_location
 from schema.errors import MachineError
 
 AMAZON = "https://s3.eu-west-1.amazonaws.com"
@@ -97,8 +97,8 @@ def at(file: Path | None = None) -> BucketLocation:
 
 def test_credentials_from_the_environment() -> None:
     environ = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hush"}
-    assert credentials_of(at(), environ) == Credentials("id", "hush")
-    assert credentials_of(at(), {**environ, "AWS_SESSION_TOKEN": "tok"}) == Credentials("id", "hush", "tok")
+    assert credentials_of(at(), environ) == S3Credentials("id", "hush")
+    assert credentials_of(at(), {**environ, "AWS_SESSION_TOKEN": "tok"}) == S3Credentials("id", "hush", "tok")
     for missing in environ:
         with pytest.raises(MachineError, match="--s3-credentials") as caught:
             credentials_of(at(), {name: value for name, value in environ.items() if name != missing})
@@ -111,8 +111,8 @@ def test_credentials_from_a_file(tmp_path: Path) -> None:
         "[default]\naws_access_key_id = id\naws_secret_access_key = hu%sh\n"
         "[other]\naws_access_key_id = o\naws_secret_access_key = p\naws_session_token = q\n"
     )
-    assert credentials_of(at(file), {"AWS_ACCESS_KEY_ID": "x"}) == Credentials("id", "hu%sh")
-    assert credentials_of(at(file), {"AWS_PROFILE": "other"}) == Credentials("o", "p", "q")
+    assert credentials_of(at(file), {"AWS_ACCESS_KEY_ID": "x"}) == S3Credentials("id", "hu%sh")
+    assert credentials_of(at(file), {"AWS_PROFILE": "other"}) == S3Credentials("o", "p", "q")
     with pytest.raises(MachineError, match=r"\[default\]"):
         credentials_of(at(file), {"AWS_PROFILE": "none"})
     with pytest.raises(MachineError, match="cannot be read"):
@@ -124,4 +124,4 @@ def test_credentials_from_a_file(tmp_path: Path) -> None:
 
 
 def test_secrets_are_in_no_repr() -> None:
-    assert "hush" not in repr(Credentials("id", "hush", "hush"))
+    assert "hush" not in repr(S3Credentials("id", "hush", "hush"))

@@ -16,7 +16,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions.access import ObjectKind, Place, Role, best, role_at
 from cloud.domain.permissions.call_rules import APP as RULES
-from cloud.domain.permissions.rules import Rule
+from cloud.domain.permissions.rules import AccessRule
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.services.app import AppService
 from cloud.services.common.base import Service, guarded
@@ -281,13 +281,13 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
 
     with pytest.raises(TypeError, match="no argument other_id"):
 
-        @guarded({"look": Rule(Role.OWNER, ObjectKind.PART, "other_id")})
+        @guarded({"look": AccessRule(Role.OWNER, ObjectKind.PART, "other_id")})
         class _Misruled(Service):
             async def look(self, one_id: str) -> None: ...
 
     with pytest.raises(TypeError, match="before a change"):
 
-        @guarded({"delete_thing": Rule(Role.OWNER, ObjectKind.PART, "part", inside=True)})
+        @guarded({"delete_thing": AccessRule(Role.OWNER, ObjectKind.PART, "part", inside=True)})
         class _Late(Service):
             async def delete_thing(self, part: str) -> None: ...
 
@@ -299,7 +299,9 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
 async def test_inner_rules_are_checked_first_in_the_first_transaction(world: World) -> None:
     asked: list[str] = []
 
-    @guarded({name: Rule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
+    @guarded(
+        {name: AccessRule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")}
+    )
     class _Inside(Service):
         async def look(self, part: str) -> str:
             return await self.read_checked(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]

@@ -10,7 +10,7 @@ import pytest
 from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.findings import findings
 from cloud.editing.form_rules import API_SUMMARIES, MODEL_SUMMARIES, unit_of
-from cloud.editing.forms import Field, FormSchema, encoded_schema, form_schema
+from cloud.editing.forms import FormField, FormSchema, encoded_schema, form_schema
 
 SCHEMA = form_schema(catalogue())
 REFERENCES = """
@@ -82,7 +82,7 @@ switch/relay pin: pin
 """
 
 
-def inner(field: Field, path: str) -> Iterator[tuple[str, Field]]:
+def inner(field: FormField, path: str) -> Iterator[tuple[str, FormField]]:
     yield path, field
     for key, each in field.fields.items():
         yield from inner(each, f"{path}.{key}")
@@ -90,14 +90,14 @@ def inner(field: Field, path: str) -> Iterator[tuple[str, Field]]:
         yield from inner(field.of, f"{path}.[]")
 
 
-def attributes() -> Iterator[tuple[str, Field]]:
+def attributes() -> Iterator[tuple[str, FormField]]:
     for model in SCHEMA.models:
         for key, field in model.fields.items():
             for path, each in inner(field, key):
                 yield f"{model.api.rpartition(':')[2]}/{model.word} {path}", each
 
 
-def attribute(path: str) -> Field:
+def attribute(path: str) -> FormField:
     return dict(attributes())[path]
 
 
@@ -122,7 +122,7 @@ def test_fields_have_kind_unit_range_and_default() -> None:
     assert attribute("motor/gpio dir_flip").kind == "switch"
     assert attribute("switch/gpio encoding").choices == ("binary", "one_hot")
     assert attribute("sensor/gpio_input pins").kind == "map"
-    assert attribute("base/wheeled left").of == Field(kind="text", names="rdk:component:motor")
+    assert attribute("base/wheeled left").of == FormField(kind="text", names="rdk:component:motor")
     assert attribute("generic/mqtt password").secret
     assert attribute("sensor/fake readings").kind == "json"
     assert dict(inner(SCHEMA.sections["network"], ""))[".sessions.heartbeat_window"].kind == "duration"

@@ -30,14 +30,14 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit, call_rules
 from cloud.domain.permissions.access import SHARED, ObjectKind, Role
-from cloud.domain.permissions.rules import Rule
+from cloud.domain.permissions.rules import AccessRule
 from cloud.domain.training.jobs import NewJob, submit
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
-from cloud.services.data.contents import Contents
+from cloud.services.data.contents import UploadContents
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
@@ -64,7 +64,7 @@ SHARED_CALLS: Final = {
     "ChangeService": ChangeService,
     "InstallationService": InstallationService,
 }
-TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
+TABLES: Final[Mapping[str, Mapping[str, AccessRule]]] = {
     **call_rules.CALLS,
     "Editor": call_rules.EDITOR,
     "FleetService": call_rules.FLEET,
@@ -212,7 +212,7 @@ async def alert_at(cloud: MemoryCloud, part: str) -> str:
     return await cloud.cloud.store.write(work)
 
 
-def expected(world: World, rule: Rule, caller: str) -> ErrorKind | None:
+def expected(world: World, rule: AccessRule, caller: str) -> ErrorKind | None:
     """Return the kind of refusal that the rules demand, or None if the caller is let through."""
     if rule.of is None:
         return None
@@ -270,7 +270,7 @@ async def nothing() -> AsyncIterator[bytes]:
         yield piece
 
 
-def arguments(method: Any, rule: Rule, subject: str) -> dict[str, Any]:
+def arguments(method: Any, rule: AccessRule, subject: str) -> dict[str, Any]:
     """Return the subject and a placeholder for each other required argument; values are checked only after the role."""
     created: dict[str, Any] = {}
     for name, first in inspect.signature(method).parameters.items():
@@ -377,7 +377,7 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
         entry: dict[str, Any] = {
             "data_capture_upload": {
                 "metadata": metadata,
-                "sensor_contents": Contents(readings=[(None, None, '{"a":1}')]),
+                "sensor_contents": UploadContents(readings=[(None, None, '{"a":1}')]),
             },
             "streaming_data_capture_upload": {"upload_metadata": metadata, "pieces": nothing()},
             "file_upload": {"part_id": part, "contents": nothing()},

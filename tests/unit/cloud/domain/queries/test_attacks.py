@@ -15,7 +15,7 @@ import trio
 
 from cloud.domain.queries import query_process
 from cloud.domain.queries.bson import encode
-from cloud.domain.queries.query import Copied, Material, Sealed
+from cloud.domain.queries.query import CopiedData, Material, Sealed
 from cloud.domain.queries.query_process import Bounds, QueryProcesses
 from cloud.domain.queries.view import COPIES, RECENT, SOURCES, Needs
 from schema.errors import ErrorKind, MachineError
@@ -59,8 +59,8 @@ class Place:
         numbers = {"source": 1, "requested": 2, "received": 3, "synced": 4, "number": 5, "data": 6}
         return Material(Sealed((), numbers, [(self.names["own"], 1, 0, 0, True)]), self.copy)
 
-    async def copy(self, needs: Needs) -> Copied:
-        return Copied(100)
+    async def copy(self, needs: Needs) -> CopiedData:
+        return CopiedData(100)
 
 
 FILES_OF: Final = {"secret": "secret.csv", "own": "own.parquet", "other": "other.parquet"}

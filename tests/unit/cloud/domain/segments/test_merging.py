@@ -12,7 +12,7 @@ import trio
 
 from cloud.blobs import sizes
 from cloud.domain.data.segments import listed, merging, sealing
-from cloud.domain.data.segments.contents import Contents
+from cloud.domain.data.segments.contents import SegmentContents
 from cloud.domain.data.segments.reading import Files
 from cloud.domain.data.segments.sealing import Changed, Due
 from cloud.domain.upkeep.sweep import sweep
@@ -140,5 +140,5 @@ async def merge(up: Uploads, clock: Clock) -> int:
         return Due(row["number"], row["organization_id"])
 
     async with (worker := Worker("test")).opened():
-        files = Files(cloud.blobs, Contents(), worker.run)
+        files = Files(cloud.blobs, SegmentContents(), worker.run)
         return await merging.merged(cloud.store, files, await cloud.store.read(due), clock)

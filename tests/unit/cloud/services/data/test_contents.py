@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cloud.domain.data.readings import text_of
 from cloud.services.data import contents
-from cloud.services.data.contents import Captured, Contents
+from cloud.services.data.contents import Captured, UploadContents
 from cloud.services.data.data_messages import SensorData
 from cloud.values.times import stored
 from rpc.api import messages
@@ -96,7 +96,7 @@ def by_rules(sent: list[Any]) -> list[Captured] | str:
 
 def quickly(sent: list[Any]) -> list[Captured] | str:
     try:
-        result = Contents.read(sent, BY_RULES)
+        result = UploadContents.read(sent, BY_RULES)
     except FitError as error:
         return str(error)
     assert not result.items
@@ -116,7 +116,7 @@ def counted(sent: list[Any]) -> int:
         calls.append(message)
         return BY_RULES(message)
 
-    assert list(Contents.read(sent, convert).readings) == by_rules(sent)
+    assert list(UploadContents.read(sent, convert).readings) == by_rules(sent)
     return len(calls)
 
 
@@ -186,7 +186,7 @@ def test_an_error_names_the_reading() -> None:
 
 def test_a_file_among_readings_makes_all_of_them_items() -> None:
     sent = [message_of({"a": 1.0}), SYNC.SensorData(binary=b"picture")]
-    result = Contents.read(sent, BY_RULES)
+    result = UploadContents.read(sent, BY_RULES)
     assert [item.binary for item in result.items] == [None, b"picture"]
     assert not result.readings
 
@@ -200,6 +200,6 @@ def test_places_of_numbers() -> None:
 
 def test_the_class_reads_the_field_of_the_request() -> None:
     field = SYNC.DataCaptureUploadRequest.DESCRIPTOR.fields_by_name["sensor_contents"]
-    assert misfits(field, parse(Contents), "sensor_contents") == []
+    assert misfits(field, parse(UploadContents), "sensor_contents") == []
     request = SYNC.DataCaptureUploadRequest(sensor_contents=[message_of({"a": 1.0}), message_of({"a": 2.0})])
-    assert field_reader(field, parse(Contents))(request) == Contents.read(request.sensor_contents, BY_RULES)
+    assert field_reader(field, parse(UploadContents))(request) == UploadContents.read(request.sensor_contents, BY_RULES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import files, pages, readings, retention, sources
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.upkeep.named import OWNERS
 from cloud.domain.upkeep.sweep import Swept, sweep
@@ -120,7 +120,7 @@ async def test_complete_rows_are_read_for_one_page_only(up: Uploads, few: int, m
     monkeypatch.setattr(pages, "FEW", few)
     for number in range(9):
         await up.readings(piece(number, x=float(number)), component_name=f"s{number % 3}")
-    scope = Scope((up.cloud.first.organization,))
+    scope = DataScope((up.cloud.first.organization,))
 
     def work(sql: Sql) -> tuple[list[float], int]:
         counting = Counting(sql)
@@ -293,7 +293,7 @@ async def test_pages_within_a_range_of_time_continue_after_their_last_row(up: Up
     for number in range(20):
         await up.readings(piece(number % 10, x=float(number)), component_name=f"s{number % 3}")
     inside = DataFilter(start=at(2), end=at(8))
-    scope, store = Scope((up.cloud.first.organization,)), up.cloud.cloud.store
+    scope, store = DataScope((up.cloud.first.organization,)), up.cloud.cloud.store
     after: tuple[int, int] | None = None
     results: list[tuple[Any, int]] = []
     while records := await store.read(
@@ -382,7 +382,7 @@ async def test_many_readings_expire_in_batches(up: Uploads, clock: Any, monkeypa
 async def test_the_readings_of_a_source_are_returned_once(up: Uploads) -> None:
     for number in (3, 1, 2):
         await up.readings(piece(number, x=float(number)), piece(number, x=number + 0.5))
-    store, scope = up.cloud.cloud.store, Scope((up.cloud.first.organization,))
+    store, scope = up.cloud.cloud.store, DataScope((up.cloud.first.organization,))
     (source,) = await store.read(lambda sql: sources.of_organization(sql, up.cloud.first.organization))
     own, after, values = DataFilter(source=source), pages.EARLIEST, []
     while page := await store.read(
@@ -391,5 +391,5 @@ async def test_the_readings_of_a_source_are_returned_once(up: Uploads) -> None:
         values += [item.data["x"] for item in page]
         after = readings.position(page[-1])
     assert values == [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
-    assert await store.read(lambda sql: readings.query(sql, DataFilter(), Scope(), Page())) == []
+    assert await store.read(lambda sql: readings.query(sql, DataFilter(), DataScope(), Page())) == []
     assert await store.read(lambda sql: readings.query(sql, DataFilter(), scope, Page(limit=1))) != []

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cloud.domain.queries import gathering, query_process
 from cloud.domain.queries.bson import decode, encode
-from cloud.domain.queries.query import Copied, Material, Sealed
+from cloud.domain.queries.query import CopiedData, Material, Sealed
 from cloud.domain.queries.query_process import EACH, Bounds, QueryProcesses
 from cloud.domain.queries.scratch import Scratch
 from cloud.domain.queries.statement import COLUMNS
@@ -150,8 +150,8 @@ async def none(folder: Path) -> Material:
     return Material(Sealed((), {}, ()), nothing)
 
 
-async def nothing(needs: Needs) -> Copied:
-    return Copied()
+async def nothing(needs: Needs) -> CopiedData:
+    return CopiedData()
 
 
 async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cloud.domain.data import files, readings, retention
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogQuery
@@ -22,7 +22,7 @@ from cloud.values.times import stored
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCES = 10
-OWN, ALL = Scope(("a",)), DataFilter()
+OWN, ALL = DataScope(("a",)), DataFilter()
 EVERY = 10  # instructions of SQLite's virtual machine that count as a step
 
 

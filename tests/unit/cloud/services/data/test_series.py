@@ -10,7 +10,7 @@ import pytest
 
 from cloud.domain.data import series as tested
 from cloud.domain.data.buckets import fields_of
-from cloud.domain.data.filters import DataFilter, Scope
+from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.series import CHARACTERS, LONGEST, MAX_SOURCES, MOST, Captured, Plotted, captured
 from cloud.server.memory import MemoryCloud
 from cloud.values.buckets import STEPS, buckets_of
@@ -27,7 +27,7 @@ def up(cloud: MemoryCloud, part: str) -> Uploads:
 
 
 async def read(up: Uploads, data_filter: DataFilter | None = None, points: int = 600) -> Captured:
-    scope = Scope((up.cloud.first.organization,))
+    scope = DataScope((up.cloud.first.organization,))
     result = await up.cloud.cloud.store.read(lambda sql: captured(sql, data_filter or DataFilter(), scope, points))
     assert result is not None
     return result
@@ -112,7 +112,7 @@ async def test_few_readings_are_complete(up: Uploads) -> None:
     assert [mean for mean in x.mean if mean is not None] == list(range(3, 20))
     assert sum(other.count) == 1
     assert (plotted.start, plotted.end, plotted.more) == (stored(at(3)), stored(at(20)), False)
-    scope = Scope((up.cloud.first.organization,))
+    scope = DataScope((up.cloud.first.organization,))
     later = DataFilter(start=at(100))
     assert await up.cloud.cloud.store.read(lambda sql: captured(sql, later, scope, 9)) is None
 
@@ -183,7 +183,7 @@ async def test_fewer_long_readings_are_parsed(up: Uploads, monkeypatch: pytest.M
 async def test_the_cost_does_not_grow_with_what_is_stored(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in steps of SQLite, with and without a start, which SQLite could search from for each part."""
     monkeypatch.setattr(tested, "MOST", 100)
-    scope = Scope((up.cloud.first.organization,))
+    scope = DataScope((up.cloud.first.organization,))
 
     async def cost(data_filter: DataFilter, *, sampled: bool = True) -> int:
         steps = 0

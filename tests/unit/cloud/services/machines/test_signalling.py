@@ -173,7 +173,7 @@ async def test_an_offer_and_all_signals_reach_the_other_end(rendezvous: Rendezvo
     await client.call(SIGNALING, "", "call_update", uuid=uuid, done=True)  # official clients send it late
     assert await rendezvous.cloud.cloud.store.read(
         lambda sql: signalling.received(sql, uuid, signalling.End.MACHINE, 0)[3:]
-    ) == [signalling.Signal(3, {"done": {}})]
+    ) == [signalling.PeerSignal(3, {"done": {}})]
     clock.now += signalling.TIME
     with pytest.raises(MachineError, match="no connection attempt") as caught:
         await client.call(SIGNALING, "", "call_update", uuid=uuid, done=True)

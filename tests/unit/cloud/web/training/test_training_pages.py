@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from cloud.domain.organizations.first import create_owner
-from cloud.domain.training.jobs import Happened, JobRecord, NewJob
+from cloud.domain.training.jobs import JobRecord, NewJob, StoredJobEvent
 from cloud.server.memory import MemoryCloud
 from cloud.services.training.runner import report_in
 from cloud.services.training.training_pages import SeenJob
@@ -217,8 +217,8 @@ async def test_a_job_is_canceled_and_deleted(world: World, page: Browser) -> Non
 def seen_job(state: JobState, *events: JobEvent, begun: int = 0) -> SeenJob:
     task = NewJob("o", "d", "m", "1")
     job = JobRecord(1, "j", task, Author(KEY, "k"), state, "", START, START, START, None, "", 1, "")
-    happened = [Happened(number, START + timedelta(seconds=10), event) for number, event in enumerate(events, 1)]
-    since = Happened(0, START + timedelta(seconds=begun), Status(state))
+    happened = [StoredJobEvent(number, START + timedelta(seconds=10), event) for number, event in enumerate(events, 1)]
+    since = StoredJobEvent(0, START + timedelta(seconds=begun), Status(state))
     return SeenJob(job, "", happened[-1] if happened else None, since, [], reported=False)
 
 
@@ -249,7 +249,7 @@ def test_curves_of_metrics() -> None:
     assert len(long.points.split()) <= MAX_POINTS
     assert ",0.0" in long.points  # the extreme is kept
     assert curve("loss", [(0, float("inf"))]) is None
-    metrics = [Happened(number, START, Metric(f"m{number}", 1.0)) for number in range(50)]
+    metrics = [StoredJobEvent(number, START, Metric(f"m{number}", 1.0)) for number in range(50)]
     assert len(views.curves(metrics)) == views.MAX_CURVES
 
 
