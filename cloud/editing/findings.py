@@ -12,13 +12,12 @@ from cloud.editing.catalogue import EditingContext
 from cloud.editing.comments import without_comments
 from cloud.editing.tree import JsonNode, Lines, at, read, span_of
 from models import builtin_models, check_document, in_cloud
-from schema import ConfigError, is_secret_path
+from schema import ConfigError
 from schema.decoding import JSONSyntaxError, join
 from schema.document import CLOUD_KEYS, decode_document
 
-SHOWN: Final = 40  # characters of a value in a sentence
 NAMED: Final = ("components", "services", "modules", "remotes", "packages", "jobs", "triggers")
-_WRONG_TYPE: Final = re.compile(r" is an? .+ where (?P<needed>.+) is needed\Z")
+_MUST_BE: Final = re.compile(r"must be ([^,]*+), not ")
 ERROR: Final = "error"
 WARNING: Final = "warning"
 
@@ -82,18 +81,18 @@ def _message_of(problem: ConfigError) -> str:
 
 def _finding(severity: str, problem: ConfigError, text: str, lines: Lines, root: JsonNode) -> DocumentFinding:
     start, end = span_of(root, problem.path)
-    sentence = _sentence(problem, text[start:end], root)
+    sentence = _sentence(problem, root)
     return DocumentFinding(severity, problem.path, _message_of(problem), *lines.position(start), start, end, sentence)
 
 
-def _sentence(problem: ConfigError, written: str, root: JsonNode) -> str:
+def _sentence(problem: ConfigError, root: JsonNode) -> str:
     """Return the problem with the names of the entry and its keys instead of a path."""
     place = " › ".join(_names_on(problem.path, root))
-    needed = _WRONG_TYPE.search(problem.reason)
+    needed = _MUST_BE.match(problem.reason)
     if needed is None:
         return f"{place}: {_message_of(problem)}" if place else _message_of(problem)
-    value = "what it is" if is_secret_path(problem.path.split(".")) else written[:SHOWN] + "…" * (len(written) > SHOWN)
-    return f"{place} must be {needed['needed']}, not {value}"
+    obvious = problem.remedy == f"write {needed[1]}"
+    return f"{place} {problem.reason if obvious else _message_of(problem)}"
 
 
 def _names_on(path: str, root: JsonNode) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import json
 import math
 import re
 import uuid
@@ -21,9 +22,11 @@ from msgspec import inspect
 from schema.decoding.report import DecodingReport, did_you_mean, join, shown
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ConfigErrors
+from schema.secrets import MASK, shortened
 
 T = TypeVar("T")
 
+LONGEST_VALUE = 60  # characters of a text in a message
 _NANOSECONDS_MEANT = 1_000_000  # a smaller number without unit is probably not meant as nanoseconds
 
 
@@ -83,18 +86,14 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 def wrong_type(value: Any, expected: str, path: str, report: DecodingReport, remedy: str = "") -> None:
     """Report that `value` is not of the type described by `expected`."""
     if value is None:
-        report.problem(
-            path,
-            f"null is not valid where {expected} is needed",
-            remedy=remedy or f"write {expected} or remove the key",
-        )
+        report.problem(path, f"must be {expected}, not null", remedy=remedy or f"write {expected} or remove the key")
         return
-    report.problem(
-        path,
-        f"{shown(value, path)} is {_json_kind(value)} where {expected} is needed",
-        value=value,
-        remedy=remedy or f"write {expected}",
-    )
+    written = shown(value, path)
+    if MASK in written:
+        written = _json_kind(value)
+    elif isinstance(value, str):
+        written = json.dumps(shortened(value, LONGEST_VALUE), ensure_ascii=False)
+    report.problem(path, f"must be {expected}, not {written}", value=value, remedy=remedy or f"write {expected}")
 
 
 def _struct(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
@@ -224,7 +223,9 @@ def _bounds_text(info: Any) -> str:
 def _string(info: Any, value: Any, path: str, report: DecodingReport) -> Any:
     if not isinstance(value, str):
         numeric = isinstance(value, (int, float, bool))
-        wrong_type(value, "a string", path, report, f'write "{shown(value, path)}"' if numeric else "")
+        written = shown(value, path)
+        quoted = "write it in double quotes" if MASK in written else f'write "{written}"'
+        wrong_type(value, "a string", path, report, quoted if numeric else "")
         return None
     _length(info, value, path, report)
     if info.pattern is not None and not re.search(info.pattern, value):

@@ -70,7 +70,7 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"components": [BOARD, motor(attributes={"board": "pi", "max_rpm": "60"})]},
-            "E components.1.attributes.max_rpm: '60' is a string where a number is needed: write 60 without quotes",
+            'E components.1.attributes.max_rpm: must be a number, not "60": write 60 without quotes',
         ),
         (
             {"components": [BOARD, motor(attributes={"board": "pie"})]},

@@ -87,32 +87,32 @@ def test_values_arrive_with_their_types() -> None:
 @pytest.mark.parametrize(
     ("more", "mistake"),
     [
-        ({"max_rpm": "60"}, "at.max_rpm: '60' is a string where a number is needed: write 60 without quotes"),
-        ({"max_rpm": "fast"}, "at.max_rpm: 'fast' is a string where a number is needed: write a number"),
-        ({"max_rpm": True}, "at.max_rpm: true is a boolean where a number is needed: write a number"),
-        ({"max_rpm": None}, "at.max_rpm: null is not valid where a number is needed: write a number or remove the key"),
+        ({"max_rpm": "60"}, "at.max_rpm: must be a number, not \"60\": write 60 without quotes"),
+        ({"max_rpm": "fast"}, "at.max_rpm: must be a number, not \"fast\": write a number"),
+        ({"max_rpm": True}, "at.max_rpm: must be a number, not true: write a number"),
+        ({"max_rpm": None}, "at.max_rpm: must be a number, not null: write a number or remove the key"),
         ({"max_rpm": 13}, "at: 13 brings bad luck"),
         ({"max_rpm": 14}, "at.max_rpm: is worse: write 15"),
-        ({"ticks": 1.5}, "at.ticks: 1.5 is a number where a whole number is needed: write a whole number"),
+        ({"ticks": 1.5}, "at.ticks: must be a whole number, not 1.5: write a whole number"),
         ({"ticks": 0}, "at.ticks: 0 is out of range: write a whole number from 1 to 1000"),
         ({"ticks": 1001}, "at.ticks: 1001 is out of range: write a whole number from 1 to 1000"),
-        ({"flip": "true"}, "at.flip: 'true' is a string where true or false is needed: write true without quotes"),
-        ({"flip": 1}, "at.flip: 1 is a whole number where true or false is needed: write true or false"),
-        ({"board": 7}, 'at.board: 7 is a whole number where a string is needed: write "7"'),
-        ({"left": "x"}, "at.left: 'x' is a string where a list is needed: write a list"),
-        ({"left": ["x", 1]}, 'at.left.1: 1 is a whole number where a string is needed: write "1"'),
-        ({"pair": [1]}, "at.pair: [1] is a list where a list of 2 is needed: write a list of 2"),
-        ({"limits": {"a.b": "x"}}, "at.limits.a.b: 'x' is a string where a number is needed: write a number"),
-        ({"limits": [1]}, "at.limits: [1] is a list where an object is needed: write an object"),
+        ({"flip": "true"}, "at.flip: must be true or false, not \"true\": write true without quotes"),
+        ({"flip": 1}, "at.flip: must be true or false, not 1: write true or false"),
+        ({"board": 7}, 'at.board: must be a string, not 7: write "7"'),
+        ({"left": "x"}, "at.left: must be a list, not \"x\": write a list"),
+        ({"left": ["x", 1]}, 'at.left.1: must be a string, not 1: write "1"'),
+        ({"pair": [1]}, "at.pair: must be a list of 2, not [1]: write a list of 2"),
+        ({"limits": {"a.b": "x"}}, "at.limits.a.b: must be a number, not \"x\": write a number"),
+        ({"limits": [1]}, "at.limits: must be an object, not [1]: write an object"),
         ({"mode": "fats"}, "at.mode: 'fats' is not a valid value: did you mean 'fast'?"),
         ({"parity": "od"}, "at.parity: 'od' is not a valid value: did you mean 'odd'?"),
         ({"parity": 1}, "at.parity: 1 is not a valid value: write one of 'even', 'none', 'odd'"),
         ({"timeout": "10"}, "at.timeout: '10' is not a duration: write for example \"10s\" or \"1h30m\""),
-        ({"timeout": []}, 'at.timeout: [] is a list where a duration is needed: write for example "10s" or "1h30m"'),
+        ({"timeout": []}, 'at.timeout: must be a duration, not []: write for example "10s" or "1h30m"'),
         ({"pins": {}}, "at.pins: 'a' is missing: add 'a': a string"),
-        ({"pins": {"a": 3}}, 'at.pins.a: 3 is a whole number where a string is needed: write "3"'),
-        ({"inner": [{"a": "1"}, {"a": 1}]}, 'at.inner.1.a: 1 is a whole number where a string is needed: write "1"'),
-        ({"password": 1234}, 'at.password: *** is a whole number where a string is needed: write "***"'),
+        ({"pins": {"a": 3}}, 'at.pins.a: must be a string, not 3: write "3"'),
+        ({"inner": [{"a": "1"}, {"a": 1}]}, 'at.inner.1.a: must be a string, not 1: write "1"'),
+        ({"password": 1234}, 'at.password: must be a string, not a whole number: write it in double quotes'),
     ],
 )  # fmt: skip
 def test_a_mistake_names_path_value_and_remedy(more: dict[str, Any], mistake: str) -> None:
@@ -121,7 +121,7 @@ def test_a_mistake_names_path_value_and_remedy(more: dict[str, Any], mistake: st
 
 def test_a_union_refuses_what_none_of_its_members_takes() -> None:
     (mistake,) = mistakes({**GOOD, "baud": []})
-    assert mistake.startswith("at.baud: [] is a list where")
+    assert mistake.startswith("at.baud: must be a whole number or one of 'auto', not []")
 
 
 def test_all_mistakes_come_together_in_order() -> None:

@@ -162,13 +162,16 @@ MOTOR = '{"components": [{"name": "left", "api": "rdk:component:motor", "model":
             MOTOR % '{"board": "pi", "pins": {"pwm": "1"}, "max_rpm": "fast"}',
             'left › max_rpm must be a number, not "fast"',
         ),
-        (MOTOR % '{"board": "pi", "pins": {"pwm": 1}}', "left › pins › pwm must be a string, not 1"),
+        (MOTOR % '{"board": "pi", "pins": {"pwm": 1}}', 'left › pins › pwm must be a string, not 1: write "1"'),
         (
             MOTOR % '{"board": "pi", "pins": {"pwm": "1"}, "pwm_freq": -2}',
             "left › pwm_freq: -2 is out of range: write a whole number from 0",
         ),
         ('{"debug": 1}', "debug must be true or false, not 1"),
-        ('{"remotes": [{"name": "a", "address": "b", "secret": 5}]}', "a › secret must be a string, not what it is"),
+        (
+            '{"remotes": [{"name": "a", "address": "b", "secret": 5}]}',
+            "a › secret must be a string, not a whole number: write it in double quotes",
+        ),
     ],
 )
 def test_findings_name_the_field(text: str, sentence: str) -> None:

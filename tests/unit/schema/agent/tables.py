@@ -98,7 +98,7 @@ def secret(section: str, key: str) -> Key:
         key,
         "",
         (("correct horse", "correct horse"), ("f" * 64, "f" * 64), ("8 bytes!", "8 bytes!"), ("", "")),
-        ((12345678, 'write "***"'), *((value, PASSWORD) for value in ("7 bytes", "g" * 64, "x" * 65, "pässword"))),
+        ((12345678, "write it in double quotes"), *((value, PASSWORD) for value in ("7 bytes", "g" * 64, "x" * 65, "pässword"))),
     )
 
 
@@ -252,7 +252,7 @@ NETWORK_KEYS: dict[str, tuple[Any, tuple[tuple[Any, str], ...]]] = {
     "type": ("wired", (("cable", "use one of wifi, wired"), (1, "write one of 'wifi', 'wired'"))),
     "interface": ("wlan0", INTERFACES),
     "ssid": ("home", (("x" * 33, SSID), ("", "write the name of the network"), (1, 'write "1"'))),
-    "psk": ("correct horse", (("7 bytes", PASSWORD), (12345678, 'write "***"'), ("g" * 64, PASSWORD))),
+    "psk": ("correct horse", (("7 bytes", PASSWORD), (12345678, "write it in double quotes"), ("g" * 64, PASSWORD))),
     "enterprise": (
         EnterpriseAccount(method="peap", identity="robot", password="horse", server_name="radius.example"),
         ((1, "write an object"), ("robot", "write an object")),

@@ -355,7 +355,7 @@ def test_an_invalid_window_is_a_problem_with_its_place_and_the_list_does_not_cou
     [
         ({"start": "22:00"}, "", "'end' is missing: add 'end': a string"),
         ({**NIGHT, "day": ["mon"]}, ".day", "unknown key: did you mean 'days'?"),
-        (5, "", "5 is a whole number where an object is needed"),
+        (5, "", "must be an object, not 5"),
     ],
 )
 def test_a_window_with_missing_or_unknown_keys_does_not_count(window: Any, path: str, text: str) -> None:
