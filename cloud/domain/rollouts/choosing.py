@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from cloud.documents import resolve
-from cloud.domain.configurations import configurations, fragments
+from cloud.domain.configurations import fragments
 from cloud.domain.configurations.fragment_uses import parts_using
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tags import tags_of
@@ -19,6 +18,7 @@ from cloud.domain.rollouts import records, stepping
 from cloud.domain.rollouts.life import RolloutState
 from cloud.domain.rollouts.plan import Kind, Plan, assigned
 from cloud.domain.rollouts.records import Member, Rollout
+from cloud.domain.rollouts.using import Documents, uses_fragment
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 from cloud.values.names import new_id
@@ -95,7 +95,7 @@ def elsewhere(sql: Sql, owner: str, of: Target) -> int:
 
 def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[Member]:
     """Return those of some candidates that get the fragment by the channel, or run the program, with their tags."""
-    documents: dict[tuple[str, int], Mapping[str, Any]] = {}
+    documents: Documents = {}
     members = []
     for subject in parts:
         try:
@@ -104,29 +104,10 @@ def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[Me
             continue  # it was deleted
         if record.organization_id != owner:
             continue
-        if of.kind is Kind.PROGRAM or _uses(sql, of, record.id, owner, documents):
+        if of.kind is Kind.PROGRAM or uses_fragment(sql, owner, record.id, (of.subject, of.channel), documents):
             members.append(Member(record.id, record.machine_id, record.machine))
     tags = tags_of(sql, list(dict.fromkeys(member.machine for member in members)))
     return [Member(each.part, each.machine, each.name, frozenset(tags.get(each.machine, ()))) for each in members]
-
-
-def _uses(sql: Sql, of: Target, part: str, owner: str, documents: dict[tuple[str, int], Mapping[str, Any]]) -> bool:
-    """Return whether the configuration of a part refers to the fragment by the channel, also in other fragments."""
-    seen = False
-
-    def find(subject: str, version: str) -> resolve.Fragment | None:
-        nonlocal seen
-        seen = seen or (subject, version) == (of.subject, of.channel)
-        revision = fragments.usable(sql, owner, subject, version, part)
-        if revision is None:
-            return None
-        key = subject, revision
-        if key not in documents:
-            documents[key] = fragments.document_of(sql, subject, revision)
-        return resolve.Fragment(subject, revision, documents[key])
-
-    resolve.resolve(configurations.current(sql, part)[1], find)
-    return seen
 
 
 def places(sql: Sql, owner: str, plan: Plan) -> frozenset[str]:

@@ -66,6 +66,7 @@ class MachineFacts:
     online: bool = True
     runs: bool = False  # it reports the new revision or version
     reports: bool = True  # it reports what it runs at all
+    concerned: bool = True  # it would get the new revision; only a look at the deadline of `expires` needs to know
     problems: int = 0
     rejected: str = ""  # why it rejects its configuration
     failure: str = ""  # why it went back from the new version
@@ -103,6 +104,11 @@ def look(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tupl
     return _soaking(timing, life, facts, now)
 
 
+def expires(timing: Timing, life: Life, now: datetime) -> bool:
+    """Return whether a machine that has not taken the change by now is late, or has failed."""
+    return life.state in (MachineState.WAITING, MachineState.LATE) and life.up and now >= life.offered + timing.patience
+
+
 def _taking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
     if not facts.online:
         if not life.up:
@@ -122,7 +128,9 @@ def _taking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> t
     if now < deadline:
         return replace(life, state=MachineState.WAITING), deadline
     text = "it is online and has not taken the change"
-    if not facts.reports:
+    if not facts.concerned:
+        text = "its configuration does not use the fragment any more, or names another version"
+    elif not facts.reports:
         text = "it is online and does not report which revision it runs"
     elif timing.late_fails:
         return _failed(life, text)

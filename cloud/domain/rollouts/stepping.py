@@ -6,6 +6,7 @@ Nothing happens outside of the database, so a process that is killed leaves no s
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -27,10 +28,12 @@ from cloud.domain.rollouts.life import (
     Move,
     RolloutState,
     decide,
+    expires,
     look,
 )
 from cloud.domain.rollouts.plan import Kind
 from cloud.domain.rollouts.records import Rollout, note
+from cloud.domain.rollouts.using import uses_fragment
 from cloud.store.sql import Row, Sql
 from cloud.values.author import Author
 from cloud.values.times import moment_of, stored
@@ -68,6 +71,9 @@ def next_due(sql: Sql) -> datetime | None:
 def _look(sql: Sql, entry: Rollout, row: Row, now: datetime) -> None:
     before = _life(row, now)
     facts = _facts(sql, entry, row)
+    if entry.kind is Kind.FRAGMENT and facts.exists and not facts.runs and expires(entry.timing, before, now):
+        named = entry.subject, entry.channel
+        facts = replace(facts, concerned=uses_fragment(sql, entry.organization_id, row["part_id"], named, {}))
     after, due = look(entry.timing, before, facts, now)
     if entry.state is not RolloutState.ACTIVE and before.state in TAKING and after.taken is None:
         after, due = before, None  # it does not get the change now

@@ -16,6 +16,7 @@ from cloud.values.limits import KEPT_ROLLOUTS, OPEN_ROLLOUTS, ROLLOUT_MACHINES
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import BOTH, Clock
 from tests.unit.cloud.services.rollouts.rollout_help import (
+    ARM,
     Machine,
     call,
     document,
@@ -425,3 +426,26 @@ async def test_the_oldest_ended_rollouts_are_deleted(cloud: MemoryCloud, monkeyp
         await act(cloud, created[-1], "back")
     listed = await call(cloud, "list_staged_rollouts", organization_id=cloud.first.organization)
     assert [each["id"] for each in listed] == created[:1:-1]
+
+
+@BOTH
+@pytest.mark.parametrize("entry", [None, {"version": "1"}])
+async def test_a_machine_that_no_longer_uses_the_fragment_is_late_and_has_not_failed(
+    cloud: MemoryCloud, clock: Clock, entry: dict[str, str] | None
+) -> None:
+    """Whoever edits the configuration of a machine does not stop the rollout of others."""
+    subject = await fragment(cloud)
+    machines = await fleet(cloud, 2, subject)
+    new = await save(cloud, subject)
+    rollout = await started(cloud, subject, new, 100, stop_after=0, by_hand=True)
+    text = json.dumps({"fragments": [{"id": subject} | entry]} if entry else ARM)
+    await cloud.app("update_robot_part", id=machines[0].part, robot_config_json=text)
+    for _ in range(12):
+        clock.now += timedelta(minutes=1)
+        await follow(cloud, machines)
+    state = await shown(cloud, rollout)
+    assert (state["state"], state["failures"]) == ("active", 0)
+    assert [state["stages"][0][name] for name in ("healthy", "others")] == [1, 1]
+    late = await call(cloud, "list_staged_machines", organization_id=cloud.first.organization, id=rollout, state="late")
+    assert [each["name"] for each in late["machines"]] == ["m000"]
+    assert "does not use the fragment" in late["machines"][0]["reason"]
