@@ -143,6 +143,9 @@ def _soaking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> 
     if facts.online and facts.problems <= life.problems:
         life = replace(life, worse=None)
         if now - taken >= timing.soak:
+            if not facts.runs:
+                text = "it took the change, and does not report any more that it has it"
+                return replace(life, state=MachineState.LATE, reason=text), None
             return replace(life, state=MachineState.HEALTHY, reason=""), None
         return life, taken + timing.soak
     worse = min(life.worse or now, now)

@@ -77,6 +77,8 @@ SITUATIONS: list[tuple[str, list[tuple[float, MachineFacts]], str, dict[str, Any
     ("rejected the one before, too", [(0, MachineFacts(rejected="no", problems=1))], "waiting", {"problems": 1}),
     ("goes back by itself", [(1, NEW), (2, MachineFacts(failure="rolled back: it crashed"))], "failed", {}),
     ("goes back after the soak", [(1, NEW), (6, NEW), (9, MachineFacts(failure="x"))], "healthy", {}),
+    ("goes back and says nothing", [(1, NEW), (2, UP), (6, UP)], "late", {}),
+    ("goes back for a while", [(1, NEW), (2, UP), (7, UP), (8, NEW)], "healthy", {}),
     ("failed and recovers", [(1, NEW), (2, ILL), (3, ILL), (4, NEW), (60, NEW)], "failed", {}),
     ("deleted", [(0, UP), (1, MachineFacts(exists=False))], "skipped", {}),
     ("reports the same again and again", [(1, NEW), (1, NEW), (1, NEW), (6, NEW), (6, NEW)], "healthy", {}),
