@@ -199,6 +199,8 @@ def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
             remedy="keep it public or unlisted",
         )
     _check(sql, subject, record.organization_id, document_of(sql, subject, record.revision), visibility, Lookups())
+    for revision in {record.offered, *(number for _, number in tags(sql, subject))}:
+        check_shareable(sql, subject, revision, visibility)
     sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
 
 
@@ -275,7 +277,7 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
             kind=ErrorKind.INVALID,
             remedy="use 1 to 60 lowercase letters, digits, - and _; the first must not be a digit or v",
         )
-    document_of(sql, subject, revision)
+    check_shareable(sql, subject, revision, fragment(sql, subject).visibility)
     check_not_rolled_out(sql, subject, tag, f"its tag {tag} cannot be moved")
     if tag not in dict(tags(sql, subject)):
         FRAGMENT_TAGS.check_count(counted(sql, "fragment_tags", "fragment_id", subject), "the fragment")
@@ -357,14 +359,25 @@ def _check(
         )
     )
     if visibility != "private":
-        for index, trigger in enumerate(resolve.entries(document, "triggers")):
-            for notification in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
-                if isinstance(notification, Mapping) and (notification.get("auth") or notification.get("secret")):
-                    raise MachineError(
-                        f"triggers.{index}.notifications: other organizations could read the secret in this fragment",
-                        kind=ErrorKind.INVALID,
-                        remedy="keep the fragment private, or put the secret into the machine's own configuration",
-                    )
+        _check_no_secrets(document)
+
+
+def check_shareable(sql: Sql, subject: str, revision: int, visibility: Visibility) -> None:
+    """Raise INVALID if a revision would give a secret to machines of other organizations; NOT_FOUND."""
+    document = document_of(sql, subject, revision)
+    if visibility != "private":
+        _check_no_secrets(document)
+
+
+def _check_no_secrets(document: Mapping[str, Any]) -> None:
+    for index, trigger in enumerate(resolve.entries(document, "triggers")):
+        for notification in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
+            if isinstance(notification, Mapping) and (notification.get("auth") or notification.get("secret")):
+                raise MachineError(
+                    f"triggers.{index}.notifications: other organizations could read the secret in this fragment",
+                    kind=ErrorKind.INVALID,
+                    remedy="keep the fragment private, or put the secret into the machine's own configuration",
+                )
 
 
 def _add_revision(sql: Sql, candidate: CheckedFragment, moment: int, author: Author) -> None:

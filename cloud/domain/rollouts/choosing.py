@@ -69,6 +69,7 @@ def target(sql: Sql, owner: str, kind: str, subject: str, channel: str, after: s
             kind=ErrorKind.PRECONDITION,
             remedy="save a new revision for a rollout, or choose another revision",
         )
+    fragments.check_shareable(sql, subject, revision, record.visibility)
     return Target(Kind.FRAGMENT, subject, channel, record.name, str(before), str(revision))
 
 

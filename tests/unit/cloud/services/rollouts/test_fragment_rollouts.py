@@ -449,3 +449,24 @@ async def test_a_machine_that_no_longer_uses_the_fragment_is_late_and_has_not_fa
     late = await call(cloud, "list_staged_machines", organization_id=cloud.first.organization, id=rollout, state="late")
     assert [each["name"] for each in late["machines"]] == ["m000"]
     assert "does not use the fragment" in late["machines"][0]["reason"]
+
+
+@BOTH
+async def test_no_revision_with_a_secret_reaches_machines_of_other_organizations(cloud: MemoryCloud) -> None:
+    hook = {"type": "webhook", "value": "https://example.com", "auth": {"type": "bearer", "token": "t"}}
+    trigger = {"name": "hook", "event": {"type": "part_online"}, "notifications": [hook]}
+    owner = cloud.first.organization
+    created = await cloud.app("create_fragment", name="hooks", organization_id=owner, config={"triggers": [trigger]})
+    subject = str(created["id"])
+    await fleet(cloud, 1, subject)
+    new = await call(
+        cloud, "update_fragment_for_rollout", fragment_id=subject, fragment_config_json=document(1)
+    )  # machines stay at the revision with the secret
+    with pytest.raises(MachineError, match="secret in this fragment"):
+        await cloud.app("update_fragment", id=subject, public=True)
+    rollout = await started(cloud, subject, new, 100, by_hand=True)
+    await act(cloud, rollout, "finish")
+    await cloud.app("update_fragment", id=subject, public=True)
+    assert "secret in this fragment" in str(await refused(cloud, "start_staged_rollout", plan=plan(subject, "1")))
+    with pytest.raises(MachineError, match="secret in this fragment"):
+        await cloud.app("set_fragment_tag", fragment_id=subject, tag="old", revision="1")
