@@ -63,7 +63,8 @@ def _numbers(sample: Mapping[str, float], before: Mapping[str, float]) -> dict[s
     numbers = {key: sample[name] for key, name in _MEASURED.items() if name in sample}
     if "host.BusySecs" in sample and "host.BusySecs" in before:
         busy = sample["host.BusySecs"] - before["host.BusySecs"]
-        total = busy + sample["host.IdleSecs"] - before["host.IdleSecs"]
-        if total > 0:
-            numbers["processor_pct"] = 100 * busy / total
+        idle = sample["host.IdleSecs"] - before["host.IdleSecs"]
+        # proc(5): the time that waits for disks can decrease, and all counters do when a container is moved
+        if busy >= 0 and idle >= 0 and busy + idle > 0:
+            numbers["processor_pct"] = 100 * busy / (busy + idle)
     return numbers

@@ -66,3 +66,18 @@ async def test_small_differences_are_not_reported(autojump_clock: MockClock) -> 
         await trio.sleep(PERIOD)
         assert numbers.reported == {"memory_pct": 40, "disk_pct": 71}
         nursery.cancel_scope.cancel()
+
+
+async def test_counters_that_go_back_give_no_share(autojump_clock: MockClock) -> None:
+    computer = Computer()
+    numbers = ComputerNumbers(computer.measure)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(numbers.run)
+        for busy, idle in ((400.0, -100.0), (-100.0, 400.0), (0.0, 0.0)):
+            computer.run(busy, idle)
+            await trio.sleep(PERIOD + 1)
+            assert "processor_pct" not in numbers.reported
+        computer.run(75, 225)
+        await trio.sleep(PERIOD + 1)
+        assert numbers.reported["processor_pct"] == 25
+        nursery.cancel_scope.cancel()
