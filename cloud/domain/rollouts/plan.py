@@ -98,13 +98,20 @@ def _few(values: Sequence[str], what: str) -> tuple[str, ...]:
 def assigned(rollout: str, stages: Sequence[Stage], parts: Mapping[str, Collection[str]]) -> dict[str, int]:
     """Return the number of the stage, from 0, of each part, given the tags of all selected parts.
 
-    Parts that no stage reaches are left out. The order of parts depends only on the rollout and the part, so that it
-    differs from rollout to rollout, and the numbers of parts do not depend on it.
+    INVALID if none has a tag of a stage, which would let the next stage begin at once. Parts that no stage reaches are
+    left out. The order of parts depends only on the rollout and the part, so that it differs from rollout to rollout,
+    and the numbers of parts do not depend on it.
     """
     order = sorted(parts, key=lambda part: (share(rollout, part), part))
     result: dict[str, int] = {}
     for number, stage in enumerate(stages):
         eligible = [part for part in order if not stage.tags or not frozenset(stage.tags).isdisjoint(parts[part])]
+        if parts and not eligible:
+            raise MachineError(
+                f"stage {number + 1}: no selected machine has the tag {' or '.join(stage.tags)}",
+                kind=ErrorKind.INVALID,
+                remedy="correct the tag, add it to machines, or leave the stage out",
+            )
         target = -int(-stage.percent * len(eligible) // 100)  # rounded up: a stage of few machines has one
         missing = target - sum(part in result for part in eligible)
         for part in eligible:

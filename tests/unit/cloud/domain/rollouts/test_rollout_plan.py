@@ -76,3 +76,12 @@ def test_a_stage_in_words() -> None:
         "tag lab",
         "12.5 % of tag a or b",
     ]
+
+
+def test_a_stage_with_a_tag_of_no_machine_is_refused() -> None:
+    """With a slip of the pen in its only early stage, a rollout would begin with all machines."""
+    with pytest.raises(MachineError, match="stage 1: no selected machine has the tag lap or lba"):
+        assigned("a", (Stage(tags=("lap", "lba")), Stage()), {"p1": {"lab"}, "p2": set()})
+    parts: dict[str, set[str]] = {"p1": {"lab"}, "p2": set()}
+    assert assigned("a", (Stage(tags=("lab",)), Stage(tags=("lab", "lap"))), parts) == {"p1": 0}
+    assert assigned("a", (Stage(tags=("lab",)),), {}) == {}
