@@ -228,8 +228,12 @@ def include(sql: Sql, entry: Rollout, stage: int, now: datetime) -> None:
     included = sql.run(
         """
         UPDATE staged_machines SET state = ?, offered = ?, changed = ?, due = ?, watched = 1,
-            up = COALESCE((SELECT CASE WHEN fleet_rows.state IN ('online', 'degraded') THEN 1 ELSE 0 END
-                FROM fleet_rows WHERE fleet_rows.machine_id = staged_machines.machine_id), 0),
+            up = COALESCE((SELECT CASE WHEN parts.seen IS NULL OR parts.gone = 1 THEN 0
+                    WHEN trigger_presence.online IS NOT NULL THEN trigger_presence.online
+                    WHEN fleet_rows.state IN ('online', 'degraded') THEN 1 ELSE 0 END
+                FROM parts LEFT JOIN trigger_presence ON trigger_presence.part_id = parts.id
+                    LEFT JOIN fleet_rows ON fleet_rows.machine_id = parts.machine_id
+                WHERE parts.id = staged_machines.part_id), 0),
             problems = COALESCE((SELECT -calm FROM fleet_rows
                 WHERE fleet_rows.machine_id = staged_machines.machine_id), 0)
         WHERE rollout_id = ? AND stage = ? AND state = ?

@@ -470,3 +470,21 @@ async def test_no_revision_with_a_secret_reaches_machines_of_other_organizations
     assert "secret in this fragment" in str(await refused(cloud, "start_staged_rollout", plan=plan(subject, "1")))
     with pytest.raises(MachineError, match="secret in this fragment"):
         await cloud.app("set_fragment_tag", fragment_id=subject, tag="old", revision="1")
+
+
+@BOTH
+async def test_a_part_that_was_offline_has_not_failed_because_another_part_is_online(
+    cloud: MemoryCloud, clock: Clock
+) -> None:
+    subject = await fragment(cloud)
+    machines = await fleet(cloud, 1, subject)
+    robot = (await cloud.app("get_robot_part", id=machines[0].part))["part"]["robot"]
+    second = await cloud.app("new_robot_part", robot_id=robot, part_name="second")
+    await cloud.app("update_robot_part", id=second, robot_config_json=json.dumps({"fragments": [subject]}))
+    rollout = await started(cloud, subject, await save(cloud, subject), 100, stop_after=0, by_hand=True)
+    for _ in range(8):
+        await follow(cloud, machines)
+        clock.now += timedelta(minutes=1)
+    state = await shown(cloud, rollout)
+    assert (state["state"], state["failures"]) == ("active", 0)
+    assert [state["stages"][0][name] for name in ("healthy", "offline")] == [1, 1]
