@@ -23,6 +23,8 @@ from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
 
 Visibility = Literal["private", "public", "unlisted"]
+SEARCHED: Final = 50
+"""Users of a fragment among which those of its organization are looked for, to name them."""
 _TAG: Final = re.compile(r"(?!v)[a-z_-][a-z0-9_-]{0,59}")
 
 
@@ -206,12 +208,13 @@ def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
 
 def delete_fragment(sql: Sql, subject: str) -> None:
     """Delete a fragment with its revisions; PRECONDITION while it is used."""
-    fragment(sql, subject)
+    owner = fragment(sql, subject).organization_id
     users = sql.rows("SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? AND subject <> ?", subject, subject)
     if users:
-        shown_users = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
+        own = [row for row in users[:SEARCHED] if _owner_of_use(sql, row) == owner][:5]
+        shown_users = ", ".join(f"{row['kind']} {row['subject']}" for row in own)
         raise MachineError(
-            f"the fragment is used by {len(users)} parts or fragments ({shown_users})",
+            f"the fragment is used by {len(users)} parts or fragments{f' ({shown_users})' if own else ''}",
             kind=ErrorKind.PRECONDITION,
             remedy="remove it from their configurations first",
         )
@@ -390,6 +393,12 @@ def _add_revision(sql: Sql, candidate: CheckedFragment, moment: int, author: Aut
     }
     inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
     note_uses(sql, "fragment", candidate.id, candidate.uses, only=False)
+
+
+def _owner_of_use(sql: Sql, row: Mapping[str, Any]) -> str:
+    if row["kind"] == "part":
+        return organization_of(sql, row["subject"])
+    return fragment(sql, row["subject"]).organization_id
 
 
 def organization_of(sql: Sql, part: str) -> str:

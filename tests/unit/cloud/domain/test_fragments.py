@@ -153,3 +153,20 @@ async def test_a_machine_gets_the_content_of_every_fragment(cloud: MemoryCloud, 
     answer = await cloud.app("list_machine_fragments", machine_id=machine, additional_fragment_ids=["gone"])
     assert answer["resolved_fragments"][0]["resolved_config"]["components"][0]["name"] == "left"
     assert answer["resolved_fragments"][1]["error"]["error_type"] == "NO_ACCESS"
+
+
+async def test_a_refused_deletion_names_no_part_of_other_organizations(cloud: MemoryCloud, part: str) -> None:
+    fragment = await create(cloud, config={})
+    await cloud.app("update_fragment", id=fragment["id"], public=True)
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    client = cloud.client(other.id)
+    theirs = await client.call(APP, "", "new_robot", name="theirs", location=other.location)
+    foreign = (await client.call(APP, "", "get_robot_parts", robot_id=theirs))[0]["id"]
+    text = json.dumps({"fragments": [fragment["id"]]})
+    await client.call(APP, "", "update_robot_part", id=foreign, robot_config_json=text)
+    error = await refused(cloud.app("delete_fragment", id=fragment["id"]))
+    assert "used by 1 parts or fragments:" in str(error)
+    await use(cloud, part, fragment["id"])
+    error = await refused(cloud.app("delete_fragment", id=fragment["id"]))
+    assert f"used by 2 parts or fragments (part {part})" in str(error)
+    assert foreign not in str(error)
