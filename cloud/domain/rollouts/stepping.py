@@ -42,24 +42,39 @@ from schema import ErrorKind, MachineError
 BATCH: Final = 50
 """Machines that one transaction looks at."""
 
-_DUE: Final = """
-    SELECT rollout_id, staged_machines.part_id AS part_id, staged_machines.machine_id AS machine_id, stage, state,
-        offered, up, problems, taken, worse, reason
-    FROM staged_machines WHERE due <= ? ORDER BY due, rollout_id, part_id LIMIT ?
-"""
+Turn = tuple[str, str]
+"""Rollout and part up to which machines that reported have been looked at in the present round."""
+FIRST: Final[Turn] = ("", "")
+
+_COLUMNS: Final = (
+    "SELECT rollout_id, staged_machines.part_id AS part_id, staged_machines.machine_id AS machine_id, stage, state, "
+    "offered, up, problems, taken, worse, reason FROM staged_machines "
+)
+_REPORTED: Final = (
+    f"{_COLUMNS} WHERE due = 0 AND (rollout_id, part_id) > (?, ?) ORDER BY due, rollout_id, part_id LIMIT ?"
+)
+_EXPIRED: Final = f"{_COLUMNS} WHERE due > 0 AND due <= ? ORDER BY due, rollout_id, part_id LIMIT ?"
 
 
-def step(sql: Sql, now: datetime) -> bool:
-    """Look at machines that are due, and let their rollouts proceed; return False if none is due."""
-    rows = sql.rows(f"{_DUE}{sql.skip_locked}", stored(now), BATCH)
+def step(sql: Sql, now: datetime, turn: Turn = FIRST) -> Turn | None:
+    """Look at machines that are due, and let their rollouts proceed; return the turn of the next step, or None if no
+    machine is due.
+
+    Machines that reported are looked at in rounds, and those with a deadline besides, so that machines that report all
+    the time do not hold up the rollouts of others.
+    """
+    reported = sql.rows(f"{_REPORTED}{sql.skip_locked}", *turn, BATCH // 2)
+    expired = sql.rows(f"{_EXPIRED}{sql.skip_locked}", stored(now), BATCH - BATCH // 2)
     touched: dict[str, Rollout] = {}
-    for row in rows:
+    for row in (*reported, *expired):
         subject = row["rollout_id"]
         entry = touched.setdefault(subject, records.by_id(sql, subject))
         _look(sql, entry, row, now)
     for subject in touched:
         settle(sql, subject, now)
-    return bool(rows)
+    if len(reported) == BATCH // 2:
+        return reported[-1]["rollout_id"], reported[-1]["part_id"]
+    return FIRST if touched or turn != FIRST else None
 
 
 def next_due(sql: Sql) -> datetime | None:
@@ -71,7 +86,8 @@ def next_due(sql: Sql) -> datetime | None:
 def _look(sql: Sql, entry: Rollout, row: Row, now: datetime) -> None:
     before = _life(row, now)
     facts = _facts(sql, entry, row)
-    if entry.kind is Kind.FRAGMENT and facts.exists and not facts.runs and expires(entry.timing, before, now):
+    asked = entry.kind is Kind.FRAGMENT and facts.exists and facts.reports and not facts.runs
+    if asked and expires(entry.timing, before, now):
         named = entry.subject, entry.channel
         facts = replace(facts, concerned=uses_fragment(sql, entry.organization_id, row["part_id"], named, {}))
     after, due = look(entry.timing, before, facts, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import trio
@@ -11,6 +12,7 @@ from cloud.domain.machines import listed
 from cloud.domain.rollouts import stepping
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
+from cloud.store.sql import Sql
 
 LONGEST: Final = timedelta(hours=1)
 """Longest pause: if the clock of the computer is changed, nothing notifies this task."""
@@ -18,13 +20,18 @@ PAUSE: Final = 0.1
 """Least seconds between two looks, so that the reports of many machines share transactions."""
 
 
+def _step(cloud: Cloud, turn: stepping.Turn, sql: Sql) -> stepping.Turn | None:
+    return stepping.step(sql, cloud.clock(), turn)
+
+
 async def run(cloud: Cloud, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Let rollouts proceed until cancelled. Run it once in each process; they share the work."""
     with cloud.events.listening(listed.DUE) as news:
         task_status.started()
         while True:
-            while await patiently(lambda: cloud.store.write(lambda sql: stepping.step(sql, cloud.clock()))):
-                pass
+            turn: stepping.Turn | None = stepping.FIRST
+            while turn is not None:
+                turn = await patiently(partial(cloud.store.write, partial(_step, cloud, turn)))
             due = await patiently(lambda: cloud.store.read(stepping.next_due))
             wait = LONGEST if due is None else min(due - cloud.clock(), LONGEST)
             await trio.sleep(PAUSE)
