@@ -43,7 +43,7 @@ BATCH: Final = 50
 """Machines that one transaction looks at."""
 
 Turn = tuple[str, str]
-"""Rollout and part up to which machines that reported have been looked at in the present round."""
+"""The last rollout and part of which a report was handled in this round."""
 FIRST: Final[Turn] = ("", "")
 
 _COLUMNS: Final = (
@@ -60,8 +60,8 @@ def step(sql: Sql, now: datetime, turn: Turn = FIRST) -> Turn | None:
     """Look at machines that are due, and let their rollouts proceed; return the turn of the next step, or None if no
     machine is due.
 
-    Machines that reported are looked at in rounds, and those with a deadline besides, so that machines that report all
-    the time do not hold up the rollouts of others.
+    Half of the machines are those with a deadline. Those that reported have their turn in rounds, so that some that
+    report all the time do not hold up the rollouts of others.
     """
     reported = sql.rows(f"{_REPORTED}{sql.skip_locked}", *turn, BATCH // 2)
     expired = sql.rows(f"{_EXPIRED}{sql.skip_locked}", stored(now), BATCH - BATCH // 2)

@@ -433,7 +433,7 @@ async def test_the_oldest_ended_rollouts_are_deleted(cloud: MemoryCloud, monkeyp
 async def test_a_machine_that_no_longer_uses_the_fragment_is_late_and_has_not_failed(
     cloud: MemoryCloud, clock: Clock, entry: dict[str, str] | None
 ) -> None:
-    """Whoever edits the configuration of a machine does not stop the rollout of others."""
+    """An operator who edits the configuration of a machine does not stop the rollout of others."""
     subject = await fragment(cloud)
     machines = await fleet(cloud, 2, subject)
     new = await save(cloud, subject)
