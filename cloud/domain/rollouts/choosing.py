@@ -15,9 +15,9 @@ from cloud.domain.organizations.tenants import location, missing
 from cloud.domain.releases import repository
 from cloud.domain.releases import rollouts as versions
 from cloud.domain.rollouts import records, stepping
-from cloud.domain.rollouts.life import RolloutState
-from cloud.domain.rollouts.plan import Kind, Plan, assigned
-from cloud.domain.rollouts.records import Member, Rollout
+from cloud.domain.rollouts.life import StagedRolloutState
+from cloud.domain.rollouts.plan import Plan, RolloutKind, assigned
+from cloud.domain.rollouts.records import RolloutMember, StagedRollout
 from cloud.domain.rollouts.using import Documents, uses_fragment
 from cloud.store.sql import Sql
 from cloud.values.author import Author
@@ -33,7 +33,7 @@ BATCH: Final = 100
 class Target:
     """What is rolled out, and from what: a revision of a fragment to machines that name a tag or none, or a version."""
 
-    kind: Kind
+    kind: RolloutKind
     subject: str
     channel: str
     called: str
@@ -43,16 +43,18 @@ class Target:
 
 def target(sql: Sql, owner: str, kind: str, subject: str, channel: str, after: str) -> Target:
     """Return what is to be rolled out. NOT_FOUND; INVALID; PRECONDITION if machines have it already."""
-    if kind == Kind.PROGRAM:
+    if kind == RolloutKind.PROGRAM:
         if subject not in PROGRAMS:
             raise MachineError(
                 f"there is no program {subject[:60]!r}", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(PROGRAMS)}"
             )
         if all(each.custom.version != after for each in repository.targets(sql, owner, subject)):
             raise missing("release", f"{subject} {after}")
-        return Target(Kind.PROGRAM, subject, "", subject, "", after)
-    if kind != Kind.FRAGMENT:
-        raise MachineError(f"there is no kind {kind[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(Kind)}")
+        return Target(RolloutKind.PROGRAM, subject, "", subject, "", after)
+    if kind != RolloutKind.FRAGMENT:
+        raise MachineError(
+            f"there is no kind {kind[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(RolloutKind)}"
+        )
     record = fragments.fragment(sql, subject)
     if record.organization_id != owner:
         raise missing("fragment", subject)
@@ -70,12 +72,12 @@ def target(sql: Sql, owner: str, kind: str, subject: str, channel: str, after: s
             remedy="save a new revision for a rollout, or choose another revision",
         )
     fragments.check_shareable(sql, subject, revision, record.visibility)
-    return Target(Kind.FRAGMENT, subject, channel, record.name, str(before), str(revision))
+    return Target(RolloutKind.FRAGMENT, subject, channel, record.name, str(before), str(revision))
 
 
 def candidates(sql: Sql, owner: str, of: Target) -> list[str]:
     """Return parts of an organization that a rollout may concern, in order."""
-    if of.kind is Kind.PROGRAM:
+    if of.kind is RolloutKind.PROGRAM:
         rows = sql.rows(
             "SELECT parts.id AS id FROM fleet_rows JOIN parts ON parts.machine_id = fleet_rows.machine_id "
             "JOIN agent_programs ON agent_programs.part_id = parts.id AND program = ? WHERE organization_id = ? "
@@ -89,12 +91,12 @@ def candidates(sql: Sql, owner: str, of: Target) -> list[str]:
 
 def elsewhere(sql: Sql, owner: str, of: Target) -> int:
     """Return how many parts of other organizations use the fragment."""
-    if of.kind is Kind.PROGRAM:
+    if of.kind is RolloutKind.PROGRAM:
         return 0
     return sum(fragments.organization_of(sql, part) not in ("", owner) for part in parts_using(sql, of.subject))
 
 
-def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[Member]:
+def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[RolloutMember]:
     """Return those of some candidates that get the fragment by the channel, or run the program, with their tags."""
     documents: Documents = {}
     members = []
@@ -105,10 +107,12 @@ def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[Me
             continue  # it was deleted
         if record.organization_id != owner:
             continue
-        if of.kind is Kind.PROGRAM or uses_fragment(sql, owner, record.id, (of.subject, of.channel), documents):
-            members.append(Member(record.id, record.machine_id, record.machine))
+        if of.kind is RolloutKind.PROGRAM or uses_fragment(sql, owner, record.id, (of.subject, of.channel), documents):
+            members.append(RolloutMember(record.id, record.machine_id, record.machine))
     tags = tags_of(sql, list(dict.fromkeys(member.machine for member in members)))
-    return [Member(each.part, each.machine, each.name, frozenset(tags.get(each.machine, ()))) for each in members]
+    return [
+        RolloutMember(each.part, each.machine, each.name, frozenset(tags.get(each.machine, ()))) for each in members
+    ]
 
 
 def places(sql: Sql, owner: str, plan: Plan) -> frozenset[str]:
@@ -126,7 +130,7 @@ def places(sql: Sql, owner: str, plan: Plan) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def selected(sql: Sql, plan: Plan, members: Sequence[Member], at: frozenset[str]) -> list[Member]:
+def selected(sql: Sql, plan: Plan, members: Sequence[RolloutMember], at: frozenset[str]) -> list[RolloutMember]:
     """Return those of some members that the tags and locations of a plan select."""
     chosen = [each for each in members if not plan.tags or not each.tags.isdisjoint(plan.tags)]
     if not plan.locations:
@@ -142,7 +146,7 @@ def selected(sql: Sql, plan: Plan, members: Sequence[Member], at: frozenset[str]
 
 
 def start(
-    sql: Sql, owner: str, author: Author, of: Target, plan: Plan, members: Sequence[Member], now: datetime
+    sql: Sql, owner: str, author: Author, of: Target, plan: Plan, members: Sequence[RolloutMember], now: datetime
 ) -> str:
     """Start a rollout that is to reach selected members; return its id.
 
@@ -156,7 +160,7 @@ def start(
             kind=ErrorKind.INVALID,
             remedy="choose other tags and locations" if plan.tags or plan.locations else "let machines use it first",
         )
-    entry = Rollout(
+    entry = StagedRollout(
         subject,
         owner,
         of.kind,
@@ -166,7 +170,7 @@ def start(
         of.before,
         of.after,
         plan,
-        RolloutState.ACTIVE,
+        StagedRolloutState.ACTIVE,
         0,
         "",
         0,
@@ -176,15 +180,15 @@ def start(
         None,
     )
     records.create(sql, entry, stages, members)
-    if of.kind is Kind.PROGRAM:
+    if of.kind is RolloutKind.PROGRAM:
         versions.start(sql, owner, of.subject, of.after, now, percent=100, staged=subject)
     stepping.begin(sql, entry, author, now)
     return subject
 
 
-def check_may_return(sql: Sql, entry: Rollout) -> None:
+def check_may_return(sql: Sql, entry: StagedRollout) -> None:
     """Raise PRECONDITION if machines could not return: no older version of a program is signed for `stable`."""
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         return
     newest = SemanticVersion.parse(entry.revision_to)
     for each in repository.targets(sql, entry.organization_id, entry.subject):

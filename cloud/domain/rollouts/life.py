@@ -36,7 +36,7 @@ TAKING: Final = (MachineState.WAITING, MachineState.OFFLINE, MachineState.LATE)
 """States of machines that have not taken the change."""
 
 
-class RolloutState(StrEnum):
+class StagedRolloutState(StrEnum):
     """State of a rollout. The values are stored."""
 
     ACTIVE = "active"
@@ -46,11 +46,11 @@ class RolloutState(StrEnum):
     REVERTED = "reverted"  # taken back from all machines
 
 
-ENDED: Final = (RolloutState.FINISHED, RolloutState.REVERTED)
+ENDED: Final = (StagedRolloutState.FINISHED, StagedRolloutState.REVERTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RolloutTiming:
     """How long a machine must be healthy, and may take to take the change while it is online."""
 
     soak: timedelta
@@ -85,7 +85,7 @@ class Life:
     reason: str = ""
 
 
-def look(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
+def look(timing: RolloutTiming, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
     """Return a machine after a look at it, and when it is to be looked at again without a report; None for never."""
     if not facts.exists:
         return replace(life, state=MachineState.SKIPPED, reason="it was deleted"), None
@@ -104,12 +104,12 @@ def look(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tupl
     return _soaking(timing, life, facts, now)
 
 
-def expires(timing: Timing, life: Life, now: datetime) -> bool:
+def expires(timing: RolloutTiming, life: Life, now: datetime) -> bool:
     """Return whether a machine that has not taken the change by now is late, or has failed."""
     return life.state in (MachineState.WAITING, MachineState.LATE) and life.up and now >= life.offered + timing.patience
 
 
-def _taking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
+def _taking(timing: RolloutTiming, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
     if not facts.online:
         if not life.up:
             return replace(life, state=MachineState.OFFLINE, worse=None), None
@@ -137,7 +137,7 @@ def _taking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> t
     return replace(life, state=MachineState.LATE, reason=text), None
 
 
-def _soaking(timing: Timing, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
+def _soaking(timing: RolloutTiming, life: Life, facts: MachineFacts, now: datetime) -> tuple[Life, datetime | None]:
     taken = min(life.taken or now, now)  # the clock may have been set back
     life = replace(life, state=MachineState.UPDATED, taken=taken)
     if facts.online and facts.problems <= life.problems:
@@ -177,7 +177,7 @@ class Move(StrEnum):
 class Facts:
     """What decides about a rollout. `counts` are the machines of its stage in each state."""
 
-    state: RolloutState
+    state: StagedRolloutState
     stage: int
     stages: int
     counts: Mapping[MachineState, int]
@@ -189,7 +189,7 @@ class Facts:
 
 def decide(facts: Facts) -> tuple[Move, str]:
     """Return what a rollout does now, and why, or what it waits for."""
-    if facts.state is not RolloutState.ACTIVE:
+    if facts.state is not StagedRolloutState.ACTIVE:
         return Move.STAY, ""
     if facts.stop_after is not None and facts.failures > facts.stop_after:
         return Move.STOP, f"{_machines(facts.failures)} failed, more than {facts.stop_after}"

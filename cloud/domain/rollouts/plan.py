@@ -20,14 +20,14 @@ LONGEST_SOAK: Final = timedelta(days=30)
 MOST_FAILURES: Final = 1_000_000
 
 
-class Kind(StrEnum):
+class RolloutKind(StrEnum):
     """What is rolled out."""
 
     FRAGMENT = "fragment"
     PROGRAM = "program"
 
 
-class Stage(Struct, frozen=True):
+class PlannedStage(Struct, frozen=True):
     """A stage. When it is reached, `percent` of the selected machines are to have the change, those of former stages
     included; with `tags`, `percent` of the selected machines that have one of them.
     """
@@ -39,7 +39,7 @@ class Stage(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """How a rollout proceeds."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[PlannedStage, ...]
     tags: tuple[str, ...] = ()  # a machine needs one of them; empty for all
     locations: tuple[str, ...] = ()  # a machine is in one of them or below; empty for all
     stop_after: int | None = None  # most machines that may fail
@@ -70,7 +70,7 @@ def checked(plan: Plan) -> Plan:
                 remedy="order the stages by their share, such as 5, 25, 100",
             )
         reached = reached if stage.tags else stage.percent
-        stages.append(Stage(stage.percent, _few(checked_tags(stage.tags), "tags")))
+        stages.append(PlannedStage(stage.percent, _few(checked_tags(stage.tags), "tags")))
     if plan.stop_after is not None and not 0 <= plan.stop_after <= MOST_FAILURES:
         raise MachineError(
             f"stop_after: {plan.stop_after} is not 0 to {MOST_FAILURES:,} machines", kind=ErrorKind.INVALID
@@ -95,7 +95,7 @@ def _few(values: Sequence[str], what: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def assigned(rollout: str, stages: Sequence[Stage], parts: Mapping[str, Collection[str]]) -> dict[str, int]:
+def assigned(rollout: str, stages: Sequence[PlannedStage], parts: Mapping[str, Collection[str]]) -> dict[str, int]:
     """Return the number of the stage, from 0, of each part, given the tags of all selected parts.
 
     INVALID if none has a tag of a stage, which would let the next stage begin at once. Parts that no stage reaches are
@@ -123,7 +123,7 @@ def assigned(rollout: str, stages: Sequence[Stage], parts: Mapping[str, Collecti
     return result
 
 
-def described(stage: Stage) -> str:
+def described(stage: PlannedStage) -> str:
     """Return a stage in words."""
     if not stage.tags:
         return f"{stage.percent:g} %"

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.rollouts.life import ENDED, OPEN, MachineState, RolloutState, Timing
-from cloud.domain.rollouts.plan import Kind, Plan
+from cloud.domain.rollouts.life import ENDED, OPEN, MachineState, RolloutTiming, StagedRolloutState
+from cloud.domain.rollouts.plan import Plan, RolloutKind
 from cloud.store.sql import Conflict, Row, Sql, Value, inserted
 from cloud.values.author import Author
 from cloud.values.limits import KEPT_ROLLOUTS, OPEN_ROLLOUTS, ROLLOUT_MACHINES
@@ -22,7 +22,7 @@ TOPIC: Final = "rollouts"
 """Topic of events about rollouts; the subject is their organization."""
 EVENTS: Final = 200
 """Events that are kept of a rollout, the newest."""
-PATIENCE: Final = {Kind.FRAGMENT: timedelta(minutes=10), Kind.PROGRAM: timedelta(hours=1)}
+PATIENCE: Final = {RolloutKind.FRAGMENT: timedelta(minutes=10), RolloutKind.PROGRAM: timedelta(hours=1)}
 """How long a machine may be online without taking the change."""
 
 _ROLLOUT: Final = (
@@ -35,19 +35,19 @@ _MACHINE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class StagedRollout:
     """A rollout. `stage` is the last stage that is included; `failures` count since it was started or resumed."""
 
     id: str
     organization_id: str
-    kind: Kind
+    kind: RolloutKind
     subject: str
     channel: str
     called: str
     revision_from: str
     revision_to: str
     plan: Plan
-    state: RolloutState
+    state: StagedRolloutState
     stage: int
     reason: str
     failures: int
@@ -57,14 +57,14 @@ class Rollout:
     ended: datetime | None
 
     @property
-    def timing(self) -> Timing:
+    def timing(self) -> RolloutTiming:
         """How its machines are watched."""
         soak = timedelta(seconds=self.plan.soak_seconds)
-        return Timing(soak, PATIENCE[self.kind], late_fails=self.kind is Kind.FRAGMENT)
+        return RolloutTiming(soak, PATIENCE[self.kind], late_fails=self.kind is RolloutKind.FRAGMENT)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RolloutMember:
     """A part that a rollout is to reach."""
 
     part: str
@@ -98,7 +98,7 @@ class RolloutEvent:
     detail: str
 
 
-def rollout(sql: Sql, owner: str, subject: str) -> Rollout:
+def rollout(sql: Sql, owner: str, subject: str) -> StagedRollout:
     """Return one rollout of an organization; NOT_FOUND."""
     row = sql.row(f"{_ROLLOUT} WHERE id = ? AND organization_id = ?", subject, owner)
     if row is None:
@@ -106,7 +106,7 @@ def rollout(sql: Sql, owner: str, subject: str) -> Rollout:
     return _rollout(row)
 
 
-def by_id(sql: Sql, subject: str) -> Rollout:
+def by_id(sql: Sql, subject: str) -> StagedRollout:
     """Return one rollout of any organization, for programs; NOT_FOUND."""
     row = sql.row(f"{_ROLLOUT} WHERE id = ?", subject)
     if row is None:
@@ -114,12 +114,12 @@ def by_id(sql: Sql, subject: str) -> Rollout:
     return _rollout(row)
 
 
-def rollouts(sql: Sql, owner: str) -> list[Rollout]:
+def rollouts(sql: Sql, owner: str) -> list[StagedRollout]:
     """Return the rollouts of an organization, newest first; see the limits `open_rollouts` and `kept_rollouts`."""
     return [_rollout(row) for row in sql.rows(f"{_ROLLOUT} WHERE organization_id = ? ORDER BY created DESC, id", owner)]
 
 
-def create(sql: Sql, entry: Rollout, stages: Mapping[str, int], members: Iterable[Member]) -> None:
+def create(sql: Sql, entry: StagedRollout, stages: Mapping[str, int], members: Iterable[RolloutMember]) -> None:
     """Store a new rollout with its machines, all in later stages. EXISTS, EXHAUSTED.
 
     The oldest rollouts that have ended are deleted if there are too many.
@@ -222,7 +222,7 @@ def machines(
     return [_machine(row) for row in rows]
 
 
-def include(sql: Sql, entry: Rollout, stage: int, now: datetime) -> None:
+def include(sql: Sql, entry: StagedRollout, stage: int, now: datetime) -> None:
     """Let the machines of a stage have the change, and look at each of them soon."""
     moment = stored(now)
     included = sql.run(
@@ -250,7 +250,7 @@ def include(sql: Sql, entry: Rollout, stage: int, now: datetime) -> None:
     add(sql, entry.id, stage, MachineState.WAITING, included)
 
 
-def notify_stage(sql: Sql, entry: Rollout, stage: int) -> None:
+def notify_stage(sql: Sql, entry: StagedRollout, stage: int) -> None:
     """Notify the parts of a stage that their configuration has changed."""
     query = "SELECT part_id FROM staged_machines WHERE rollout_id = ? AND stage = ? ORDER BY part_id"
     for row in sql.rows(query, entry.id, stage):
@@ -299,7 +299,7 @@ def end_watch(sql: Sql, subject: str) -> None:
         )
 
 
-def returning(sql: Sql, entry: Rollout, now: datetime) -> list[str]:
+def returning(sql: Sql, entry: StagedRollout, now: datetime) -> list[str]:
     """Let all machines that were reached return; return their parts."""
     parts = parts_in(sql, entry.id, (*OPEN, MachineState.HEALTHY, MachineState.FAILED))
     for stage, by_state in enumerate(counts(sql, entry.id)):
@@ -374,18 +374,18 @@ def _author(row: Row) -> Author | None:
     return Author(row["author_type"], row["author"]) if row["author_type"] else None
 
 
-def _rollout(row: Row) -> Rollout:
-    return Rollout(
+def _rollout(row: Row) -> StagedRollout:
+    return StagedRollout(
         row["id"],
         row["organization_id"],
-        Kind(row["kind"]),
+        RolloutKind(row["kind"]),
         row["subject"],
         row["channel"],
         row["called"],
         row["revision_from"],
         row["revision_to"],
         msgspec.json.decode(row["plan"], type=Plan),
-        RolloutState(row["state"]),
+        StagedRolloutState(row["state"]),
         row["stage"],
         row["reason"],
         row["failures"],

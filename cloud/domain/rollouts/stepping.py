@@ -26,13 +26,13 @@ from cloud.domain.rollouts.life import (
     MachineFacts,
     MachineState,
     Move,
-    RolloutState,
+    StagedRolloutState,
     decide,
     expires,
     look,
 )
-from cloud.domain.rollouts.plan import Kind
-from cloud.domain.rollouts.records import Rollout, note
+from cloud.domain.rollouts.plan import RolloutKind
+from cloud.domain.rollouts.records import StagedRollout, note
 from cloud.domain.rollouts.using import uses_fragment
 from cloud.store.sql import Row, Sql
 from cloud.values.author import Author
@@ -65,7 +65,7 @@ def step(sql: Sql, now: datetime, turn: Turn = FIRST) -> Turn | None:
     """
     reported = sql.rows(f"{_REPORTED}{sql.skip_locked}", *turn, BATCH // 2)
     expired = sql.rows(f"{_EXPIRED}{sql.skip_locked}", stored(now), BATCH - BATCH // 2)
-    touched: dict[str, Rollout] = {}
+    touched: dict[str, StagedRollout] = {}
     for row in (*reported, *expired):
         subject = row["rollout_id"]
         entry = touched.setdefault(subject, records.by_id(sql, subject))
@@ -83,15 +83,15 @@ def next_due(sql: Sql) -> datetime | None:
     return None if row is None else moment_of(row["due"])
 
 
-def _look(sql: Sql, entry: Rollout, row: Row, now: datetime) -> None:
+def _look(sql: Sql, entry: StagedRollout, row: Row, now: datetime) -> None:
     before = _life(row, now)
     facts = _facts(sql, entry, row)
-    asked = entry.kind is Kind.FRAGMENT and facts.exists and facts.reports and not facts.runs
+    asked = entry.kind is RolloutKind.FRAGMENT and facts.exists and facts.reports and not facts.runs
     if asked and expires(entry.timing, before, now):
         named = entry.subject, entry.channel
         facts = replace(facts, concerned=uses_fragment(sql, entry.organization_id, row["part_id"], named, {}))
     after, due = look(entry.timing, before, facts, now)
-    if entry.state is not RolloutState.ACTIVE and before.state in TAKING and after.taken is None:
+    if entry.state is not StagedRolloutState.ACTIVE and before.state in TAKING and after.taken is None:
         after, due = before, None  # it does not get the change now
     changed = after.state is not before.state
     watched = after.state in OPEN or after.state is MachineState.RETURNING
@@ -130,7 +130,7 @@ def _life(row: Row, now: datetime) -> Life:
     )
 
 
-def _facts(sql: Sql, entry: Rollout, row: Row) -> MachineFacts:
+def _facts(sql: Sql, entry: StagedRollout, row: Row) -> MachineFacts:
     part = sql.row(
         "SELECT seen, gone, reported, online, calm FROM parts LEFT JOIN trigger_presence ON part_id = parts.id "
         "LEFT JOIN fleet_rows ON fleet_rows.machine_id = parts.machine_id WHERE parts.id = ?",
@@ -147,17 +147,17 @@ def _facts(sql: Sql, entry: Rollout, row: Row) -> MachineFacts:
     return MachineFacts(
         online=online is Presence.ONLINE and recorded,
         runs=runs,
-        reports=entry.kind is not Kind.FRAGMENT or bool(report.text_of(reported, "revision")),
+        reports=entry.kind is not RolloutKind.FRAGMENT or bool(report.text_of(reported, "revision")),
         problems=-(part["calm"] or 0),
         rejected=report.rejected(reported),
         failure=failure,
     )
 
 
-def _runs(sql: Sql, entry: Rollout, row: Row, reported: dict[str, object]) -> tuple[bool, str]:
+def _runs(sql: Sql, entry: StagedRollout, row: Row, reported: dict[str, object]) -> tuple[bool, str]:
     """Return whether a part runs what is rolled out, and why it went back from it."""
     part = row["part_id"]
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         return entry.revision_to in report.fragment_revisions(reported, entry.subject), ""
     program = sql.row("SELECT version FROM agent_programs WHERE part_id = ? AND program = ?", part, entry.subject)
     outcome = sql.row(
@@ -182,7 +182,7 @@ def settle(sql: Sql, subject: str, now: datetime) -> None:
         entry = records.by_id(sql, subject)
         move, reason = decide(facts_of(sql, entry))
         if move is Move.STOP:
-            pause(sql, entry, RolloutState.STOPPED, None, now, reason)
+            pause(sql, entry, StagedRolloutState.STOPPED, None, now, reason)
         elif move is Move.NEXT:
             advance(sql, entry, None, now)
         elif move is Move.FINISH:
@@ -192,7 +192,7 @@ def settle(sql: Sql, subject: str, now: datetime) -> None:
             return
 
 
-def facts_of(sql: Sql, entry: Rollout) -> Facts:
+def facts_of(sql: Sql, entry: StagedRollout) -> Facts:
     """Return what decides about a rollout."""
     counts = records.counts(sql, entry.id)
     return Facts(
@@ -207,37 +207,39 @@ def facts_of(sql: Sql, entry: Rollout) -> Facts:
     )
 
 
-def begin(sql: Sql, entry: Rollout, author: Author, now: datetime) -> None:
+def begin(sql: Sql, entry: StagedRollout, author: Author, now: datetime) -> None:
     """Record that a rollout has started, and include its first stage."""
     note(sql, entry.id, author, "started", "", now)
     _include(sql, entry, 0, now)
     settle(sql, entry.id, now)
 
 
-def advance(sql: Sql, entry: Rollout, author: Author | None, now: datetime) -> None:
+def advance(sql: Sql, entry: StagedRollout, author: Author | None, now: datetime) -> None:
     """Include the next stage. PRECONDITION unless it is active and there is one."""
-    if entry.state is not RolloutState.ACTIVE or entry.stage + 1 >= len(entry.plan.stages):
-        what = f"is {entry.state}" if entry.state is not RolloutState.ACTIVE else "has no further stage"
+    if entry.state is not StagedRolloutState.ACTIVE or entry.stage + 1 >= len(entry.plan.stages):
+        what = f"is {entry.state}" if entry.state is not StagedRolloutState.ACTIVE else "has no further stage"
         raise MachineError(
             f"the rollout {what}",
             kind=ErrorKind.PRECONDITION,
-            remedy="resume it first" if entry.state not in (RolloutState.ACTIVE, *ENDED) else "finish it, or go back",
+            remedy="resume it first"
+            if entry.state not in (StagedRolloutState.ACTIVE, *ENDED)
+            else "finish it, or go back",
         )
     sql.run("UPDATE staged_rollouts SET stage = ?, changed = ? WHERE id = ?", entry.stage + 1, stored(now), entry.id)
     note(sql, entry.id, author, "next", f"stage {entry.stage + 2}", now)
     _include(sql, entry, entry.stage + 1, now)
 
 
-def _include(sql: Sql, entry: Rollout, stage: int, now: datetime) -> None:
+def _include(sql: Sql, entry: StagedRollout, stage: int, now: datetime) -> None:
     records.include(sql, entry, stage, now)
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         records.notify_stage(sql, entry, stage)
     sql.notify(listed.DUE, "")
     sql.notify(records.TOPIC, entry.organization_id)
 
 
 def pause(
-    sql: Sql, entry: Rollout, state: RolloutState, author: Author | None, now: datetime, reason: str = ""
+    sql: Sql, entry: StagedRollout, state: StagedRolloutState, author: Author | None, now: datetime, reason: str = ""
 ) -> None:
     """Pause or stop a rollout: no one else gets the change, and machines that have it keep it. PRECONDITION."""
     _require_open(entry)
@@ -248,12 +250,12 @@ def pause(
     _notify_taking(sql, entry)
 
 
-def resume(sql: Sql, entry: Rollout, author: Author, now: datetime) -> None:
+def resume(sql: Sql, entry: StagedRollout, author: Author, now: datetime) -> None:
     """Go on with a rollout that is paused or stopped; failures count from zero. PRECONDITION."""
     _require_open(entry)
-    if entry.state is RolloutState.ACTIVE:
+    if entry.state is StagedRolloutState.ACTIVE:
         return
-    _set_state(sql, entry, RolloutState.ACTIVE, now)
+    _set_state(sql, entry, StagedRolloutState.ACTIVE, now)
     sql.run("UPDATE staged_rollouts SET failures = 0 WHERE id = ?", entry.id)
     note(sql, entry.id, author, "resumed", "", now)
     records.watch_again(sql, entry.id, TAKING, now, offered=True)
@@ -262,34 +264,34 @@ def resume(sql: Sql, entry: Rollout, author: Author, now: datetime) -> None:
     settle(sql, entry.id, now)
 
 
-def finish(sql: Sql, entry: Rollout, author: Author | None, now: datetime) -> None:
+def finish(sql: Sql, entry: StagedRollout, author: Author | None, now: datetime) -> None:
     """Give the change to all machines, also those that were not selected. PRECONDITION."""
     _require_open(entry)
-    _end(sql, entry, RolloutState.FINISHED, author, now)
+    _end(sql, entry, StagedRolloutState.FINISHED, author, now)
     records.end_watch(sql, entry.id)
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         fragments.give(sql, entry.subject, entry.channel, int(entry.revision_to))
 
 
-def back(sql: Sql, entry: Rollout, author: Author, now: datetime) -> None:
+def back(sql: Sql, entry: StagedRollout, author: Author, now: datetime) -> None:
     """Let all machines return to what they had before, at once. PRECONDITION."""
     _require_open(entry)
-    _end(sql, entry, RolloutState.REVERTED, author, now)
+    _end(sql, entry, StagedRolloutState.REVERTED, author, now)
     parts = records.returning(sql, entry, now)
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         for part in parts:
             sql.notify("part", part)
     sql.notify(listed.DUE, "")
 
 
-def _end(sql: Sql, entry: Rollout, state: RolloutState, author: Author | None, now: datetime) -> None:
+def _end(sql: Sql, entry: StagedRollout, state: StagedRolloutState, author: Author | None, now: datetime) -> None:
     _set_state(sql, entry, state, now, entry.reason)
     sql.run("UPDATE staged_rollouts SET ended = ? WHERE id = ?", stored(now), entry.id)
     note(sql, entry.id, author, state.value, "", now)
     sql.notify(records.TOPIC, entry.organization_id)
 
 
-def _set_state(sql: Sql, entry: Rollout, state: RolloutState, now: datetime, reason: str = "") -> None:
+def _set_state(sql: Sql, entry: StagedRollout, state: StagedRolloutState, now: datetime, reason: str = "") -> None:
     sql.run(
         "UPDATE staged_rollouts SET state = ?, reason = ?, changed = ? WHERE id = ?",
         state.value,
@@ -297,19 +299,19 @@ def _set_state(sql: Sql, entry: Rollout, state: RolloutState, now: datetime, rea
         stored(now),
         entry.id,
     )
-    if entry.kind is Kind.PROGRAM:
+    if entry.kind is RolloutKind.PROGRAM:
         new = decision.RolloutState(state.value)
         versions.set_state(sql, entry.organization_id, entry.subject, entry.revision_to, new, now, reason)
     sql.notify(records.TOPIC, entry.organization_id)
 
 
-def _notify_taking(sql: Sql, entry: Rollout) -> None:
+def _notify_taking(sql: Sql, entry: StagedRollout) -> None:
     """Notify parts that have not taken the change: whether they get it has changed."""
-    if entry.kind is Kind.FRAGMENT:
+    if entry.kind is RolloutKind.FRAGMENT:
         for part in records.parts_in(sql, entry.id, (*TAKING, MachineState.FAILED)):
             sql.notify("part", part)
 
 
-def _require_open(entry: Rollout) -> None:
+def _require_open(entry: StagedRollout) -> None:
     if entry.state in ENDED:
         raise MachineError(f"the rollout is {entry.state}", kind=ErrorKind.PRECONDITION, remedy="start another one")

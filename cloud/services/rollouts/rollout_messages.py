@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from cloud.domain.rollouts.plan import Plan, Stage, checked
+from cloud.domain.rollouts.plan import Plan, PlannedStage, checked
 
 
 class RolloutStage(Struct, frozen=True):
@@ -36,7 +36,7 @@ class RolloutPlan(Struct, frozen=True):
 
     def plan(self) -> Plan:
         """Return the plan; INVALID if it makes no sense."""
-        stages = tuple(Stage(stage.percent or 100.0, tuple(stage.tags)) for stage in self.stages)
+        stages = tuple(PlannedStage(stage.percent or 100.0, tuple(stage.tags)) for stage in self.stages)
         soak = Plan(()).soak_seconds if self.soak_seconds is None else self.soak_seconds
         new = Plan(stages, tuple(self.tags), tuple(self.location_ids), self.stop_after, soak, not self.by_hand)
         return checked(new)

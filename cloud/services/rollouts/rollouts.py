@@ -19,9 +19,9 @@ from cloud.domain.permissions.rollout_rules import ROLLOUTS
 from cloud.domain.releases import metadata, own
 from cloud.domain.rollouts import choosing, records, stepping
 from cloud.domain.rollouts.choosing import Target
-from cloud.domain.rollouts.life import ENDED, MachineState, RolloutState, decide
-from cloud.domain.rollouts.plan import Kind, Plan, assigned, described
-from cloud.domain.rollouts.records import Member, Rollout
+from cloud.domain.rollouts.life import ENDED, MachineState, StagedRolloutState, decide
+from cloud.domain.rollouts.plan import Plan, RolloutKind, assigned, described
+from cloud.domain.rollouts.records import RolloutMember, StagedRollout
 from cloud.services.common.base import Service, guarded
 from cloud.services.configurations.configurations import decoded
 from cloud.services.rollouts import rollout_messages as m
@@ -80,7 +80,7 @@ class RolloutService(Service):
                 kind=ErrorKind.PRECONDITION,
                 remedy="look at the preview again",
             )
-        if of.kind is Kind.PROGRAM:
+        if of.kind is RolloutKind.PROGRAM:
             await self.offload(LARGE, metadata.load)
 
         def start(sql: Sql) -> str:
@@ -91,7 +91,7 @@ class RolloutService(Service):
                     "the fragment was changed in the meantime", kind=ErrorKind.PRECONDITION, remedy="try again"
                 )
             subject = choosing.start(sql, organization_id, self.author, of, planned, chosen, now)
-            if of.kind is Kind.PROGRAM and own.kept(sql, organization_id):
+            if of.kind is RolloutKind.PROGRAM and own.kept(sql, organization_id):
                 own.publish(sql, organization_id, now, partial(_promoted, of))
             return subject
 
@@ -215,7 +215,7 @@ class RolloutService(Service):
 
     async def _members(
         self, owner: str, sent: m.RolloutPlan, plan: Plan
-    ) -> tuple[Target, list[Member], list[Member], int]:
+    ) -> tuple[Target, list[RolloutMember], list[RolloutMember], int]:
         """Return what is rolled out, the machines that it concerns, those that are selected, and the number of parts of
         other organizations. Configurations are read in several transactions, because they may be many.
         """
@@ -225,12 +225,12 @@ class RolloutService(Service):
             return of, choosing.candidates(sql, owner, of), choosing.places(sql, owner, plan)
 
         of, parts, at = await self.read(begin)
-        members: list[Member] = []
-        chosen: list[Member] = []
+        members: list[RolloutMember] = []
+        chosen: list[RolloutMember] = []
         for start in range(0, len(parts), choosing.BATCH):
             batch = parts[start : start + choosing.BATCH]
 
-            def examine(sql: Sql, batch: list[str] = batch) -> tuple[list[Member], list[Member]]:
+            def examine(sql: Sql, batch: list[str] = batch) -> tuple[list[RolloutMember], list[RolloutMember]]:
                 using = choosing.concerned(sql, owner, of, batch)
                 return using, choosing.selected(sql, plan, using, at)
 
@@ -242,10 +242,10 @@ class RolloutService(Service):
         return of, members, chosen, elsewhere
 
 
-def _act(sql: Sql, entry: Rollout, action: str, author: Author, now: datetime) -> None:
+def _act(sql: Sql, entry: StagedRollout, action: str, author: Author, now: datetime) -> None:
     actions: Mapping[str, Callable[[], None]] = {
-        "pause": lambda: stepping.pause(sql, entry, RolloutState.PAUSED, author, now),
-        "stop": lambda: stepping.pause(sql, entry, RolloutState.STOPPED, author, now, "stopped by a person"),
+        "pause": lambda: stepping.pause(sql, entry, StagedRolloutState.PAUSED, author, now),
+        "stop": lambda: stepping.pause(sql, entry, StagedRolloutState.STOPPED, author, now, "stopped by a person"),
         "resume": lambda: stepping.resume(sql, entry, author, now),
         "finish": lambda: stepping.finish(sql, entry, author, now),
     }
@@ -277,7 +277,7 @@ _WAITING: Final = (MachineState.PENDING, MachineState.WAITING)
 _OTHERS: Final = (MachineState.LATE, MachineState.SKIPPED, MachineState.RETURNING, MachineState.RETURNED)
 
 
-def message(sql: Sql, entry: Rollout) -> m.StagedRollout:
+def message(sql: Sql, entry: StagedRollout) -> m.StagedRollout:
     """Return a rollout as a message."""
     counts = records.counts(sql, entry.id)
     counts += [{}] * (len(entry.plan.stages) - len(counts))
@@ -297,7 +297,7 @@ def message(sql: Sql, entry: Rollout) -> m.StagedRollout:
                 sum(numbers.get(each, 0) for each in _OTHERS),
             )
         )
-    taken = records.last_taken(sql, entry.id) if entry.state is RolloutState.ACTIVE else None
+    taken = records.last_taken(sql, entry.id) if entry.state is StagedRolloutState.ACTIVE else None
     first, last = records.authors(sql, entry.id)
     plan = entry.plan
     return m.StagedRollout(

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools.check_names import bound_names, is_bad, is_poetic
+from tools.check_names import ambiguous_classes, bound_names, is_bad, is_poetic
 
 BINDINGS = [
     "class Entrance: pass",
@@ -48,3 +48,20 @@ def test_a_poetic_name_of_a_test_is_reported(name: str) -> None:
 )
 def test_other_names_are_not_poetic(name: str) -> None:
     assert not is_poetic(name)
+
+
+JOB = "class Job: pass\n\nclass _Job: pass\n"
+
+
+def test_a_class_name_with_two_meanings_is_reported() -> None:
+    (within,) = ambiguous_classes({"cloud/a.py": JOB, "cloud/b.py": JOB}, {})
+    assert within == "cloud/a.py: class `Job` is also in cloud/b.py: say whose it is"
+    sources = {"schema/a.py": JOB, "training/b.py": JOB}
+    assert list(ambiguous_classes(sources, {"schema.a": {"Job"}})) == []
+    (public,) = ambiguous_classes(sources, {"schema.a": {"Job"}, "training.b": {"Job"}})
+    assert public.startswith("schema/a.py: class `Job` is also public in training/b.py")
+
+
+def test_models_and_messages_say_whose_a_class_is() -> None:
+    assert list(ambiguous_classes({"models/x/chip.py": JOB, "models/x/model.py": JOB}, {})) == []
+    assert list(ambiguous_classes({"cloud/jobs.py": JOB, "cloud/job_messages.py": JOB}, {})) == []

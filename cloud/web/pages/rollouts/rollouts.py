@@ -35,7 +35,7 @@ HISTORY: Final = 50  # ended rollouts of an organization on the page
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OrganizationRollouts:
     """The rollouts of one organization."""
 
     id: str
@@ -63,14 +63,14 @@ class _Pages:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
-    async def _groups(self, author: Author, *, live: bool = False) -> list[Group]:
+    async def _groups(self, author: Author, *, live: bool = False) -> list[OrganizationRollouts]:
         """Return the rollouts of all organizations of a key; with `live`, without the number of those by share."""
         service, groups = RolloutService(self._cloud, author), []
         for organization, owner in await Editor(self._cloud, author).organizations():
             listed = await service.list_staged_rollouts(organization.id)
             by_share = 0 if live else await self._by_share(author, organization.id)
             groups.append(
-                Group(
+                OrganizationRollouts(
                     organization.id,
                     organization.name,
                     owner,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.permissions.access import Role
-from cloud.domain.rollouts.plan import Kind
+from cloud.domain.rollouts.plan import RolloutKind
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
@@ -118,7 +118,7 @@ def _plan(form: FormData) -> tuple[str, m.RolloutPlan]:
     return organization, m.RolloutPlan(
         kind,
         subject,
-        text_of(form, "channel") if kind == Kind.FRAGMENT else "",
+        text_of(form, "channel") if kind == RolloutKind.FRAGMENT else "",
         version or text_of(form, "revision"),
         stages_of(text_of(form, "stages")),
         _listed(text_of(form, "tags")),

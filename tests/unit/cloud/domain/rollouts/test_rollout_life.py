@@ -16,14 +16,14 @@ from cloud.domain.rollouts.life import (
     MachineFacts,
     MachineState,
     Move,
-    RolloutState,
-    Timing,
+    RolloutTiming,
+    StagedRolloutState,
     decide,
     look,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-TIMING = Timing(timedelta(minutes=5), timedelta(minutes=10), late_fails=True)
+TIMING = RolloutTiming(timedelta(minutes=5), timedelta(minutes=10), late_fails=True)
 BEGIN = Life(MachineState.WAITING, START)
 UP = MachineFacts()
 NEW = MachineFacts(runs=True)
@@ -33,7 +33,7 @@ MUTE = MachineFacts(reports=False)
 ILL = MachineFacts(runs=True, problems=2)
 
 
-def lived(looks: list[tuple[float, MachineFacts]], timing: Timing = TIMING, begin: Life = BEGIN) -> Life:
+def lived(looks: list[tuple[float, MachineFacts]], timing: RolloutTiming = TIMING, begin: Life = BEGIN) -> Life:
     """Return a machine after looks at minutes, with all deadlines between them."""
     life, due, previous = begin, None, UP
     for minute, facts in looks:
@@ -104,7 +104,7 @@ def test_a_machine_that_may_have_reasons_to_wait_is_late_and_not_failed() -> Non
 
 
 def test_lookups_of_fragments_know_the_stored_state() -> None:
-    assert offered.ACTIVE == RolloutState.ACTIVE
+    assert offered.ACTIVE == StagedRolloutState.ACTIVE
 
 
 def test_without_a_soak_a_machine_is_healthy_at_once() -> None:
@@ -139,19 +139,19 @@ DECISIONS: list[tuple[str, Mapping[MachineState, int], dict[str, Any], Move]] = 
     ("any failure", {FAILED: 1, WAITING: 9}, {"failures": 1, "stop_after": 0}, Move.STOP),
     ("failures without a limit", {FAILED: 9, HEALTHY: 1}, {"failures": 9}, Move.NEXT),
     ("too many failures by hand", {FAILED: 3}, {"failures": 3, "stop_after": 2, "automatic": False}, Move.STOP),
-    ("paused", {FAILED: 3}, {"failures": 3, "stop_after": 2, "state": RolloutState.PAUSED}, Move.STAY),
-    ("stopped", {HEALTHY: 3}, {"state": RolloutState.STOPPED}, Move.STAY),
-    ("reverted", {HEALTHY: 3}, {"state": RolloutState.REVERTED}, Move.STAY),
+    ("paused", {FAILED: 3}, {"failures": 3, "stop_after": 2, "state": StagedRolloutState.PAUSED}, Move.STAY),
+    ("stopped", {HEALTHY: 3}, {"state": StagedRolloutState.STOPPED}, Move.STAY),
+    ("reverted", {HEALTHY: 3}, {"state": StagedRolloutState.REVERTED}, Move.STAY),
 ]
 
 
 @pytest.mark.parametrize(("counts", "changes", "move"), [d[1:] for d in DECISIONS], ids=[d[0] for d in DECISIONS])
 def test_a_rollout_does_what_is_due(counts: Mapping[MachineState, int], changes: dict[str, Any], move: Move) -> None:
-    facts = replace(Facts(RolloutState.ACTIVE, 0, 3, counts), **changes)
+    facts = replace(Facts(StagedRolloutState.ACTIVE, 0, 3, counts), **changes)
     assert decide(facts)[0] is move
 
 
 def test_a_rollout_says_what_it_waits_for_and_why_it_stops() -> None:
-    facts = Facts(RolloutState.ACTIVE, 0, 3, {FAILED: 3, WAITING: 7}, failures=3, stop_after=2)
+    facts = Facts(StagedRolloutState.ACTIVE, 0, 3, {FAILED: 3, WAITING: 7}, failures=3, stop_after=2)
     assert decide(facts)[1] == "3 machines failed, more than 2"
     assert decide(replace(facts, stop_after=5))[1] == "waits for 7 machines of the stage to take the change"
