@@ -235,6 +235,7 @@ def connect() -> None:
     host, _, port = settings.path.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=3) as connection:
         connection.sendall(b"hello")
+        connection.recv(1)  # the end: what was sent is read before the program ends
     print("connected")
 
 

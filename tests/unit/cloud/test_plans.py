@@ -59,6 +59,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "domain.data.series._readings": ("sorts", "at most MOST readings"),
     "domain.fleet.fleet._locations": ("locations, organizations", FLEET),
     "domain.fleet.fleet._machines": ("locations, machines, parts, trigger_presence, sorts", FLEET),
+    "domain.machines.logs.within": ("sorts", "at most about SLICE lines, of a short time"),
     "domain.machines.listed.refresh_stale": ("fleet_rows", "rows that an update of the database left, at the start"),
     "domain.fleet.watching.expire": ("live", FLEET),
     "domain.labelling.palette.label_counts": ("sorts", DATASET),

@@ -98,7 +98,10 @@ def secret(section: str, key: str) -> Key:
         key,
         "",
         (("correct horse", "correct horse"), ("f" * 64, "f" * 64), ("8 bytes!", "8 bytes!"), ("", "")),
-        ((12345678, "write it in double quotes"), *((value, PASSWORD) for value in ("7 bytes", "g" * 64, "x" * 65, "pässword"))),
+        (
+            (12345678, "write it in double quotes"),
+            *((value, PASSWORD) for value in ("7 bytes", "g" * 64, "x" * 65, "pässword")),
+        ),
     )
 
 
