@@ -102,7 +102,7 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("reason", "path"),
     [
-        ("components.3.attributes.max_rpm: 'fast' is a string", "components.3.attributes.max_rpm"),
+        ('components.3.attributes.max_rpm: must be a number, not "fast"', "components.3.attributes.max_rpm"),
         (
             "waiting for rdk:component:motor/left: components.3.attributes.max_rpm: 'fast' is",
             "components.3.attributes.max_rpm",

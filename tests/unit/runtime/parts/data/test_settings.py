@@ -71,7 +71,7 @@ def test_both_names_of_the_service_are_accepted() -> None:
         ({"method": "Reading"}, "0.method", "did you mean 'Readings'?"),
         ({"method": "Readings", "capture_frequency_hz": -1}, "0.capture_frequency_hz", "not a frequency"),
         ({"method": "Readings", "capture_queue_size": -1}, "0.capture_queue_size", "negative"),
-        ({"method": "Readings", "capture_frequency_hz": "fast"}, "0.capture_frequency_hz", "a string where a number"),
+        ({"method": "Readings", "capture_frequency_hz": "fast"}, "0.capture_frequency_hz", "must be a number"),
         ({"method": "Readings", "additional_params": {"x": 1}}, "0.additional_params.x", "no such parameter"),
         ({}, "0", "'method' is missing"),
         ("Readings", "0", "is not an object"),
