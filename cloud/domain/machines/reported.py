@@ -22,7 +22,7 @@ COMPUTER: Final = ("processor_pct", "memory_pct", "disk_pct", "temperature_c")
 """Keys of numbers about the computer of a part: the shares of its processors, its memory and the disk with its root
 folder that are used, and its highest temperature in degrees Celsius."""
 
-MOST_DEGREES: Final = 1000
+GREATEST_NUMBER: Final = 1000
 """Greatest number about a computer that is shown."""
 
 STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
@@ -81,7 +81,11 @@ def fragment_revision(reported: Mapping[str, Any], fragment: str) -> str:
 def number_of(reported: Mapping[str, Any], key: str) -> int | None:
     """Return a number of COMPUTER; None if it is missing, or is not one."""
     value = reported.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -MOST_DEGREES <= value <= MOST_DEGREES:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -GREATEST_NUMBER <= value <= GREATEST_NUMBER
+    ):
         return None
     return round(value)
 

@@ -304,7 +304,7 @@ async def test_the_lines_of_all_machines_newest_first(cloud: MemoryCloud, part: 
     (other,) = await cloud.app("get_robot_parts", robot_id=machine)
     now = cloud.cloud.clock()
     await log(cloud, part, LogRecord(now - timedelta(minutes=2), "warn", "rdk.motor", "slow"))
-    await log(cloud, part, *[LogRecord(now - timedelta(minutes=1), "error", "rdk.motor", "stuck")] * 1)
+    await log(cloud, part, LogRecord(now - timedelta(minutes=1), "error", "rdk.motor", "stuck"))
     await log(cloud, other["id"], LogRecord(now, "info", "rdk.sail", "<b>wind</b>"))
     pages = await signed_in(cloud)
     html = (await pages.get("/logs")).text
