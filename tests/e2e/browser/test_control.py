@@ -23,6 +23,7 @@ from tests.scope import selected
 pytestmark = needs_chromium
 BENCH = Path(__file__).parents[3] / "examples" / "bench.json"
 PAD = "[data-card=rover] [role=application]"
+HELD = f"document.querySelector('{PAD} .knob.held') !== null"
 FORWARD = "[data-card=left] .hold:last-of-type"
 TIMES = 20 if selected() else 2
 WINDOW = 1.0  # seconds: WINDOW of web/src/control/safety.ts
@@ -79,6 +80,20 @@ class Rover:
             assert took < within, f"the rover {'rests' if moving else 'moves'} after {took:.2f} s"
             await trio.sleep(0.005)  # no call announces when a base comes to rest
         return trio.current_time() - start
+
+
+async def drive(page: Page, rover: Rover) -> None:
+    """Hold the joystick forward until the rover moves; press again when a late heartbeat has ended the hold.
+
+    On a busy computer heartbeats may be later than WINDOW: the machine stops, and the page asks to press again.
+    """
+    with trio.fail_after(PATIENCE):
+        await page.hold(PAD, down=-0.8)
+        while not await rover.moves():
+            if not await page.evaluate(HELD):
+                await page.release()
+                await page.hold(PAD, down=-0.8)
+            await trio.sleep(0.005)  # no call announces when a base begins to move
 
 
 @asynccontextmanager
@@ -173,8 +188,7 @@ async def test_a_rover_rests_when_the_hold_ends(
         async with bench(folder, webrtc=webrtc) as (url, page, rover):
             for _ in range(TIMES // browsers):
                 await page.goto(url)
-                await page.hold(PAD, down=-0.8)
-                await rover.until(moving=True, within=PATIENCE)
+                await drive(page, rover)
                 await cause(page, rover)
                 longest = max(longest, await rover.until(moving=False, within=limit))
                 await trio.sleep(0.2)

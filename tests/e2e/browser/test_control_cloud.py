@@ -16,7 +16,7 @@ from rpc.client.credentials import ApiKey
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
-from tests.e2e.browser.test_control import BENCH, CALL, PAD, PATIENCE, WINDOW, WITHOUT_WEBRTC, Rover
+from tests.e2e.browser.test_control import BENCH, CALL, PAD, PATIENCE, WINDOW, WITHOUT_WEBRTC, Rover, drive
 from tests.e2e.browser.writing import press_save
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.server.process import server
@@ -53,11 +53,6 @@ async def joined(folder: Path, *, webrtc: bool) -> AsyncIterator[tuple[CloudProc
             yield running, page, Rover(ApiClient(channel))
 
 
-async def drive(page: Page, rover: Rover) -> None:
-    await page.hold(PAD, down=-0.8)
-    await rover.until(moving=True, within=PATIENCE)
-
-
 async def test_by_webrtc_with_live_video(tmp_path: Path) -> None:
     async with joined(tmp_path, webrtc=True) as (running, page, rover):
         assert await page.evaluate("document.querySelector('.line').dataset.way") == "webrtc"
@@ -84,7 +79,9 @@ async def test_by_webrtc_with_live_video(tmp_path: Path) -> None:
         # page and machine are connected without the cloud
         await drive(page, rover)
         await running.stop(signal.SIGKILL)
-        assert await rover.moves()
+        await page.release()
+        await rover.until(moving=False, within=CALL)
+        await drive(page, rover)
         await page.release()
         await rover.until(moving=False, within=CALL)
 
