@@ -13,6 +13,8 @@ import trio
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
+from support import ChangeSignal
+
 HEALTH: Final = "grpc.health.v1.Health"
 CHECK: Final = f"/{HEALTH}/Check"
 
@@ -58,22 +60,19 @@ def health(
 
     async def watch(stream: Any) -> None:
         service = await requested_service(stream)
-        changed = trio.Event()
+        changes = ChangeSignal()
         failures: list[Exception] = []  # raised outside the nursery, not in a group
 
-        def ring() -> None:
-            changed.set()
-
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(listen, ring)
+            nursery.start_soon(listen, changes.announce)
             last = -1
             try:
                 while True:
-                    changed = trio.Event()
+                    change = changes.next
                     if (status := answers[serves(service)]) != last:
                         await stream.send_message(messages.HealthCheckResponse(status=status))
                         last = status
-                    await changed.wait()
+                    await change.wait()
             except Exception as error:
                 failures.append(error)
                 nursery.cancel_scope.cancel()

@@ -2,8 +2,8 @@
 
 `python -m tools.mutate [--count N] [--seed N] [PACKAGE ...]` works in a copy of the tracked files, so that the checkout
 stays as it is. A mutant is first shown to the unit tests of the same place (`tests/unit/schema/test_names.py` for
-`schema/names.py`), then to all that import the module, then to all of its package. Each survivor is printed with its
-line. A run of 200 takes about half an hour.
+`schema/names.py`), then to all that import the module, then to all of its room: the nearest folder of tests that
+mirrors its own. Each survivor is printed with its line, and tests that did not end. 200 take about an hour.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OPPOSITES: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
 """The operator that replaces another one: its negation, or of an order the same with or without equality."""
 
 LIMIT: Final = 240.0
-"""Seconds for the tests of one mutant. One that runs into an endless loop counts as noticed."""
+"""Seconds for a group of tests of one mutant. One that runs into an endless loop counts as noticed, and is printed."""
 
 MEMORY: Final = 6 * 1024**3
 """Bytes of address space for the tests of one mutant: an endless loop may collect something."""
@@ -96,11 +96,11 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def rooms(path: Path, users: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Return the tests of a module in groups, the nearest first: its own file, those that import it, its package's."""
+    """Return the tests of a module in groups, the nearest first: its own file, those that import it, its room's."""
     own = Path("tests", "unit", *path.parts[:-1], f"test_{path.stem}.py")
     near = sorted(users.get(module_of(str(path)), ()))
-    package = Path("tests", "unit", path.parts[0])
-    return [group for group in ([str(own)] if own.exists() else [], near, [str(package)]) if group]
+    room = next(folder for parent in path.parents if (folder := Path("tests", "unit", parent)).is_dir())
+    return [group for group in ([str(own)] if own.exists() else [], near, [str(room)]) if group]
 
 
 def users_of_modules() -> dict[str, set[str]]:
@@ -132,7 +132,7 @@ def survives(mutant: Mutant, copy: Path, users: Mapping[str, Collection[str]]) -
 
 
 def fails(tests: Sequence[str], copy: Path) -> bool:
-    """Return whether one of the tests fails, or they do not end within LIMIT."""
+    """Return whether one of the tests fails, or they do not end within LIMIT, which is printed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
@@ -140,6 +140,7 @@ def fails(tests: Sequence[str], copy: Path) -> bool:
             command, cwd=copy, env=environment, capture_output=True, timeout=LIMIT, check=False, preexec_fn=limit_memory
         )
     except subprocess.TimeoutExpired:
+        print(f"did not end within {LIMIT:.0f} s: {' '.join(tests)}", flush=True)
         return True
     return done.returncode not in (0, NO_TESTS)
 

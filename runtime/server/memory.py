@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from runtime.server.configuration import Configuration
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.document import MachineDocument
+from support import ChangeSignal
 from telemetry.logs import LogRing, Logs
 from uplink import FileReading
 
@@ -33,28 +34,23 @@ class MemorySource:
 
     def __init__(self, data: bytes = b"{}") -> None:
         self._reading = FileReading(data)
-        self._changed = trio.Event()
+        self._changes = ChangeSignal()
         self.accepted: bytes | None = None  # the last accepted document
 
     def write(self, data: bytes) -> None:
         """Replace the document."""
         self._reading = FileReading(data)
-        self._changed.set()
+        self._changes.announce()
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[FileReading]]:
         """Return an iterator of the current and all later documents."""
-        yield self._iterate()
+        async with aclosing(self._changes.values(lambda: self._reading)) as readings:
+            yield readings
 
     async def used(self, reading: FileReading) -> None:
         """Store the accepted document in `accepted`."""
         self.accepted = reading.data
-
-    async def _iterate(self) -> AsyncIterator[FileReading]:
-        while True:
-            self._changed = trio.Event()
-            yield self._reading
-            await self._changed.wait()
 
 
 class MemoryServing(Serving):

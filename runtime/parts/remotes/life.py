@@ -23,7 +23,7 @@ from runtime.parts.remotes.dial import Dial, dial
 from runtime.parts.remotes.direct import dial_direct
 from runtime.parts.remotes.link import RemoteLink
 from schema import ErrorKind, MachineError
-from support import unwrap
+from support import ChangeSignal, unwrap
 
 ANSWER_LIMIT: Final = 5.0  # seconds for one call, including connecting; then the remote counts as lost
 FIRST_ATTEMPT_LIMIT: Final = 2.0  # maximum seconds that the machine's start waits for the resources of the remote
@@ -201,18 +201,15 @@ class RemoteLife:
         It is tried after `patience` seconds, when networks of this computer change, and after SEEK_INTERVAL, because
         the other computer may have changed networks.
         """
-        changed = trio.Event()
-
-        def ring() -> None:
-            changed.set()
-
+        changes = ChangeSignal()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch_changes, ring)
+            change = changes.next
+            nursery.start_soon(watch_changes, changes.announce)
             while True:
                 with trio.move_on_after(patience):
-                    await changed.wait()
+                    await change.wait()
                     await trio.sleep(QUIET)
-                changed, patience = trio.Event(), SEEK_INTERVAL * (0.5 + self._jitter())
+                change, patience = changes.next, SEEK_INTERVAL * (0.5 + self._jitter())
                 introduction = await _unless_refused(client.introduction)
                 if introduction is None:
                     continue

@@ -46,6 +46,8 @@ class Device:
             for n in range(radios)
         )
         self.cable: bool = False
+        self.routed: bool = True
+        """Whether the cable leads somewhere: it has an address and a route."""
         self.radios = tuple(WifiRadio(number=n, hotspot=True, both=both) for n in range(radios))
         self.heard: dict[str, int] = {}
         self.scanned: float | None = None
@@ -67,11 +69,11 @@ class Device:
             for link in self.links
         ]
         if self.cable:
-            address = (InterfaceAddress(IPv4Interface("10.0.0.5/24")),)
+            address = (InterfaceAddress(IPv4Interface("10.0.0.5/24")),) if self.routed else ()
             links.append(
                 NetworkLink(index=2, name="eth0", kind="wired", up=True, carrier=True, mac="", addresses=address)
             )
-        connected = [*self.joined, *(["eth0"] if self.cable else [])]
+        connected = [*self.joined, *(["eth0"] if self.cable and self.routed else [])]
         seen = self.now if self.scanned is None else self.scanned
         facts = NetworkFacts(
             now=self.now,

@@ -58,6 +58,13 @@ def test_a_configured_device_without_networks_does_not_wait() -> None:
     assert Device().at(0).decision.hotspot == "wlan0"
 
 
+def test_a_device_without_networks_waits_while_its_cable_leads_nowhere() -> None:
+    device = Device(offline_before_hotspot=120.0)
+    device.cable, device.routed = True, False
+    assert device.at(119).decision.hotspot == ""
+    assert device.at(120).decision.hotspot == "wlan0"
+
+
 def test_a_known_network_is_joined() -> None:
     device = Device(wifi())
     device.heard = {"home": -60}
