@@ -1,4 +1,4 @@
-"""Write the table of roles in docs/reference/security.md from cloud's call_rules.py and web/permissions.py."""
+"""Write the table of roles in docs/reference/security.md from the rules of the cloud's calls and routes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ def page() -> str:
 
 def tables() -> Iterator[str]:
     """Yield the lines of a table for the routes and of one for each service."""
-    from cloud.domain.permissions.call_rules import CALL_A_MACHINE, CALLS, STANDARD
+    from cloud.domain.permissions.calling import CALL_A_MACHINE
+    from cloud.domain.permissions.rules import STANDARD
+    from cloud.services.target import CALLS
     from cloud.web.permissions import BY_THE_GUARD, ROUTES
     from rpc.api.methods import methods_of
     from rpc.api.table import SERVICES
 
-    yield from _table("Pages, HTTP routes and WebSockets", {**BY_THE_GUARD, **ROUTES})
+    yield from _table("Pages, HTTP routes and WebSockets", dict(sorted({**BY_THE_GUARD, **ROUTES}.items(), key=_path)))
     yield ""
     yield from _table("Services of every server", {name[1:]: rule for name, rule in STANDARD.items()})
     yield ""
@@ -41,6 +43,10 @@ def tables() -> Iterator[str]:
         published = {name: method.path.rpartition("/")[2] for name, method in methods_of(SERVICES[service]).items()}
         yield ""
         yield from _table(service, {published[name]: rule for name, rule in rules.items() if name in published})
+
+
+def _path(entry: tuple[str, AccessRule]) -> str:
+    return entry[0].partition(" ")[2]
 
 
 def _table(title: str, rules: Mapping[str, AccessRule]) -> Iterator[str]:

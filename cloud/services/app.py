@@ -1,11 +1,7 @@
-"""viam.app.v1.AppService: management of organizations, machines and configurations.
-
-The role that each call needs is in `call_rules.APP`.
-"""
+"""viam.app.v1.AppService: management of organizations, machines and configurations."""
 
 from __future__ import annotations
 
-from cloud.domain.permissions import call_rules
 from cloud.services.common.base import guarded
 from cloud.services.configurations import fragments
 from cloud.services.configurations.configurations import Configurations
@@ -18,7 +14,7 @@ from cloud.services.organizations.organizations import Organizations
 from cloud.services.registry import deprecation, registry
 
 
-@guarded(call_rules.APP)
+@guarded
 class AppService(
     Organizations,
     Machines,

@@ -13,6 +13,7 @@ from grpclib.exceptions import GRPCError
 from cloud.documents.pieces import heavy
 from cloud.domain.permissions import authentication
 from cloud.domain.permissions.credentials import require_in_force
+from cloud.domain.permissions.rules import AccessRule
 from cloud.services.agents.agent import AgentDeviceService
 from cloud.services.agents.agent_service import AgentService
 from cloud.services.alerts.alerts import AlertService
@@ -65,6 +66,9 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.TrainingService": TrainingService,
     "proto.rpc.webrtc.v1.SignalingService": SignallingService,
 }
+
+CALLS: Final[Mapping[str, Mapping[str, AccessRule]]] = {name: service.rules for name, service in SERVICES.items()}
+"""Rules of the methods by service. Some methods are used by pages only."""
 
 UPLOADS: Final = (
     "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload",

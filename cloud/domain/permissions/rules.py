@@ -1,11 +1,19 @@
-"""Rules of permission: the role that a caller needs, and the object at which it needs it."""
+"""Rules of permission: the role that a caller needs, and the object at which it needs it.
+
+Each method of a service has its rule in front of it, as the decorator `allow`; each route has one in `RULES` of its
+module. docs/reference/security.md is generated from all of them, and a test sends every request as every kind of caller
+and compares the results. A method or route without a rule raises TypeError when the cloud starts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from cloud.domain.permissions.access import ObjectKind, Role
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +37,6 @@ class AccessRule:
     def __or__(self, note: str) -> AccessRule:
         """Return a copy with this note."""
         return replace(self, note=note)
-
-
-SELF: Final = AccessRule(note="what the caller may see")
-"""Any signed-in caller: the method filters its results, or calls `require` itself."""
 
 
 def signed_in(note: str) -> AccessRule:
@@ -73,3 +77,45 @@ def home_owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) 
 def home_operator(of: ObjectKind, field: str) -> AccessRule:
     """Allow operators and owners in the owning organization."""
     return AccessRule(Role.OPERATOR, of, field, home=True)
+
+
+def allow(rule: AccessRule) -> Callable[[Method], Method]:
+    """Mark a method of a service with the rule that is checked before it runs; see `services.common.base.guarded`."""
+
+    def mark(method: Method) -> Method:
+        vars(method)["access_rule"] = rule
+        return method
+
+    return mark
+
+
+def rule_of(method: Callable[..., Any]) -> AccessRule | None:
+    """Return the rule that `allow` has given to a method."""
+    rule: AccessRule | None = vars(method).get("access_rule")
+    return rule
+
+
+ROLE_ANYWHERE: Final = signed_in("those in which the caller has a role")
+READABLE: Final = signed_in("public ones, and those of the caller's organization")
+FILTERED: Final = signed_in("data of resources at which the caller has a role")
+FILTERED_OR_JOB: Final = signed_in(
+    "data of resources at which the caller has a role; with the key of a running training script, those of its dataset"
+)
+OWNED: Final = signed_in("data of resources that the caller owns")
+GIVES: Final = signed_in("roles at resources that the caller owns")
+OWN_MARKS: Final = signed_in("the caller's own marks")
+OWN_MACHINES: Final = signed_in("machines that the caller owns in its own organization; each is checked again")
+OWN_JOBS: Final = signed_in("jobs that the caller started, and those of an organization that it owns")
+OF_FORM: Final = signed_in("owners of the place that the form names")
+OF_HOST: Final = signed_in("of a machine that the caller operates, named by `rpc-host`; checked by the method")
+AT_ALERTS: Final = signed_in("alerts of the caller's organization, at machines at which the caller has a role")
+ITSELF_UPLOADS: Final = AccessRule(Role.MACHINE, note="of the part that the metadata names; checked by the method")
+
+STANDARD: Final[Mapping[str, AccessRule]] = {
+    "/proto.rpc.v1.AuthService/Authenticate": public("a key or secret is the credential"),
+    "/grpc.health.v1.Health/Check": public("whether the server answers; for a single service, a key is needed"),
+    "/grpc.health.v1.Health/Watch": signed_in("the same"),
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": signed_in("published names"),
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": signed_in("published names"),
+}
+"""Rules for the calls that rpc.server.standard answers on every server."""

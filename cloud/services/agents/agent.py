@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.machines.reported import VERSION_PROBLEMS
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.rules import allow, machine
 from cloud.domain.releases.agent_report import ReportedProblem
 from cloud.services.agents.offers import AgentOffers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
@@ -52,10 +52,11 @@ class AgentConfig(Struct, frozen=True):
     viam_server_update_info: UpdateInfo | None = None
 
 
-@guarded(call_rules.AGENT)
+@guarded
 class AgentDeviceService(Service):
     """A call of an agent. Published methods that are missing here are UNIMPLEMENTED."""
 
+    @allow(machine("id"))
     async def device_agent_config(
         self,
         id: str,  # noqa: A002 - field of the wire

@@ -5,6 +5,8 @@ from __future__ import annotations
 from cloud.domain.fleet import fleet
 from cloud.domain.fleet.fleet import FleetPart
 from cloud.domain.machines import machines, reported
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, machine, operator
 from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
@@ -14,6 +16,7 @@ from cloud.store.sql import Sql
 class AgentReports(Service):
     """Reports of agents."""
 
+    @allow(machine("part_id"))
     async def report_agent(self, part_id: str, report_json: bytes) -> m.ReportAgentResponse:
         """Store the report of a part's agent, and the outcomes in it. INVALID, also if it is too large.
 
@@ -23,6 +26,7 @@ class AgentReports(Service):
         await self.write(lambda sql: reports.store(sql, part_id, report, self.now()))
         return m.ReportAgentResponse(self.cloud.links.proof_key(part_id))
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def get_agent_state(self, part_id: str) -> m.GetAgentStateResponse:
         """Return the newest report of a part, the outcomes of its updates, and requests that have not arrived."""
 
@@ -55,6 +59,7 @@ class AgentReports(Service):
 
         return await self.read(work)
 
+    @allow(ROLE_ANYWHERE)
     async def list_agents(self) -> list[m.AgentSummary]:
         """Return what the agents of all parts at which the caller has a role have reported last, in short."""
         seen = await self.read(lambda sql: fleet.fleet(sql, self.author))

@@ -8,6 +8,8 @@ import trio
 
 from cloud.domain.machines import install_codes
 from cloud.domain.machines.signalling import OFFERED, SIGNALLED
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, home_owner, machine, operator
 from cloud.domain.releases import requests
 from cloud.domain.releases.requests import AgentRequest
 from cloud.domain.training.jobs import EVENTS
@@ -26,20 +28,24 @@ MAX_ARRIVED: Final = 20  # ids in one call; a part has at most three requests
 class AgentRequests(Service):
     """Requests to agents."""
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def mark_agent_for_update(self, part_id: str, program: str) -> None:
         """Have the agent of a part install the update of a program that waits now, whatever maintenance says."""
         await self.change(lambda sql: requests.request(sql, part_id, UPDATE, program, self.now()))
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def mark_agent_for_check(self, part_id: str) -> None:
         """Have the agent of a part ask for settings and versions now."""
         await self.change(lambda sql: requests.request(sql, part_id, CHECK, "", self.now()))
 
+    @allow(home_owner(ObjectKind.PART, "part_id"))
     async def create_install_code(self, part_id: str) -> m.InstallCode:
         """Create a code that gives the credentials of a part to one computer, once. The former ones are void."""
         return m.InstallCode(
             *await self.change(lambda sql: install_codes.create(sql, part_id, self.author, self.now()))
         )
 
+    @allow(machine("part_id"))
     async def wait_for_agent_requests(self, part_id: str, arrived: list[str]) -> list[m.AgentRequest]:
         """Return the requests to the agent of a part; wait for one at most REQUEST_WAIT seconds, if there is none.
 

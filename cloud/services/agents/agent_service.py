@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from cloud.domain.permissions import call_rules
 from cloud.services.agents.agent_reports import AgentReports
 from cloud.services.agents.agent_requests import AgentRequests
 from cloud.services.common.base import guarded
 
 
-@guarded(call_rules.AGENTS)
+@guarded
 class AgentService(AgentReports, AgentRequests):
     """machine.cloud.v1.AgentService: calls of agents, and what they report, for commands and pages."""

@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import install_codes, machines
-from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Role, require
+from cloud.domain.permissions.rules import allow, home_owner, machine, operator, public
 from cloud.domain.releases.agent_report import KEPT
 from cloud.services.agents.offers import CUSTOM, AgentOffers, section_of
 from cloud.services.common.base import Service, guarded
@@ -50,10 +51,11 @@ def _without_secrets() -> MachineError:
     )
 
 
-@guarded(call_rules.INSTALLATION)
+@guarded
 class InstallationService(Service):
     """A call about the installation of a machine. Not published."""
 
+    @allow(home_owner(ObjectKind.PART, "part_id"))
     async def install_part(self, part_id: str) -> PartCredentials:
         """Return the credentials of a part, for the computer on which it is installed."""
         secrets = await self.read(lambda sql: machines.secrets_of(sql, part_id))
@@ -61,6 +63,7 @@ class InstallationService(Service):
             raise _without_secrets()
         return PartCredentials(part_id, secrets[0][1])
 
+    @allow(machine("part_id"))
     async def get_installer(self, part_id: str, platform: str) -> Installer:
         """Return the release of machine-agent that is offered to a part on `platform`, such as linux/aarch64.
 
@@ -102,6 +105,7 @@ class InstallationService(Service):
 
         return await self.read(work)
 
+    @allow(public("the code is the credential; it is void after its use"))
     async def redeem_install_code(self, code_id: str, secret: str, nonce: str) -> PartCredentials:
         """Return the credentials of the part of a code, which is void then; see `install_codes.claim`.
 
@@ -128,6 +132,7 @@ class InstallationService(Service):
 
         return await self.write(work)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def get_install_state(self, part_id: str) -> InstallState:
         """Return how far the installation of a part is."""
 

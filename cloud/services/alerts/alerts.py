@@ -16,8 +16,8 @@ from cloud.domain.alerts.wording import shown_value
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, holder, place_of
+from cloud.domain.permissions.rules import AT_ALERTS, allow, operator
 from cloud.services.alerts import alert_messages as m
 from cloud.services.alerts.rules import Rules
 from cloud.services.common.base import guarded
@@ -45,10 +45,11 @@ def _urgency(record: AlertRecord) -> tuple[bool, float]:
     return record.state.phase is not Phase.FIRING, -moment.timestamp()
 
 
-@guarded(call_rules.ALERTS)
+@guarded
 class AlertService(Rules):
     """Alerts of the organization of the caller, at machines at which the caller has a role."""
 
+    @allow(AT_ALERTS)
     async def list_alerts(self) -> list[m.Alert]:
         """Return the alerts that fire or were acknowledged, those that fire first, then the newest ones first.
 
@@ -56,6 +57,7 @@ class AlertService(Rules):
         """
         return (await self.overview(MAX_ALERTS)).alerts
 
+    @allow(AT_ALERTS)
     async def overview(self, limit: int) -> AlertOverview:
         """Return at most `limit` alerts, as `list_alerts` does, and the numbers of all of them. Not an RPC."""
 
@@ -74,6 +76,7 @@ class AlertService(Rules):
 
         return await self.read(work)
 
+    @allow(AT_ALERTS)
     async def firing(self) -> int:
         """Return the number of alerts that fire and that the caller may see. Not an RPC: each page asks for it."""
 
@@ -95,6 +98,7 @@ class AlertService(Rules):
         machines = fleet(sql, self.author, named) if named else []
         return {part.id for machine in machines if machine.role >= Role.OPERATOR for part in machine.parts}
 
+    @allow(operator(ObjectKind.ALERT, "alert_id"))
     async def get_alert(self, alert_id: str) -> m.Alert:
         """Return one alert, also one that was resolved."""
 
@@ -105,6 +109,7 @@ class AlertService(Rules):
 
         return await self.read(work)
 
+    @allow(AT_ALERTS)
     async def list_alert_events(self, alert_id: str = "", before: int = 0, limit: int = 0) -> m.AlertEvents:
         """Return events of all alerts, or of one, with numbers below `before` (0: the newest), newest first.
 
@@ -133,6 +138,7 @@ class AlertService(Rules):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ALERT, "alert_id"))
     async def acknowledge_alert(self, alert_id: str) -> None:
         """Note that the caller takes care of an alert: there are no more reminders. PRECONDITION unless it fires."""
 
@@ -145,6 +151,7 @@ class AlertService(Rules):
 
         await self.change(work)
 
+    @allow(operator(ObjectKind.ALERT, "alert_id"))
     async def silence_alert(self, alert_id: str, until: datetime | None = None) -> None:
         """Send nothing about an alert before `until`, at most 30 days ahead; without it, end the silence."""
         if until is not None and not timedelta(0) < until - self.now() <= LONGEST_SILENCE:

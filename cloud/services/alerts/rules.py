@@ -19,6 +19,7 @@ from cloud.domain.data.segments.plotting import captured
 from cloud.domain.data.series import Plotted
 from cloud.domain.permissions.access import ObjectKind, Role, role_at
 from cloud.domain.permissions.access import place_of as access_place
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.domain.triggering import alert_targets, deliveries
 from cloud.domain.triggering.deliveries import DeliveryState
 from cloud.services.alerts import alert_messages as m
@@ -43,6 +44,7 @@ def _waits(answers: Sequence[m.AlertAnswer]) -> bool:
 class Rules(Service):
     """Rules of an organization."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_alert_rules(self, organization_id: str) -> list[m.AlertRule]:
         """Return the rules, the built-in ones first."""
 
@@ -67,6 +69,7 @@ class Rules(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def set_alert_rule(
         self, organization_id: str, rule: Mapping[str, Any], rule_id: str = "", name: str = ""
     ) -> str:
@@ -77,12 +80,14 @@ class Rules(Service):
         new = _decoded(rule, name)
         return await self.change(lambda sql: changing.change(sql, organization_id, rule_id, new, self.now()))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def delete_alert_rule(self, organization_id: str, rule_id: str) -> None:
         """Delete a rule; a built-in one becomes what it was at first. Its alerts end without a notification."""
         await self.change(lambda sql: changing.remove(sql, organization_id, rule_id, self.now()))
 
     # ---- targets
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_alert_targets(self, organization_id: str) -> list[m.AlertTarget]:
         """Return who is notified by all rules that have no targets of their own."""
 
@@ -106,16 +111,19 @@ class Rules(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def add_alert_target(self, organization_id: str, type: str, value: str, secret: str = "") -> None:  # noqa: A002 - field of the call
         """Notify a webhook or an email address. `secret` (`whsec_` and base64) signs webhooks and is never returned."""
         await self.change(
             lambda sql: alert_targets.add(sql, organization_id, type, value.strip(), secret.strip(), self.now())
         )
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def remove_alert_target(self, organization_id: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
         """Notify a target no more."""
         await self.change(lambda sql: alert_targets.remove(sql, organization_id, type, value))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def send_alert_test(self, organization_id: str, rule_id: str) -> list[str]:
         """Send a test message of a rule to its targets; return the ids of the deliveries. PRECONDITION without any."""
 
@@ -139,6 +147,7 @@ class Rules(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def wait_for_alert_test(self, organization_id: str, delivery_ids: Sequence[str]) -> list[m.AlertAnswer]:
         """Return the answers to test messages, once all are there, or after 20 seconds."""
 
@@ -167,6 +176,7 @@ class Rules(Service):
 
     # ---- previews
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def explain_alert_rule(
         self, organization_id: str, rule: Mapping[str, Any], name: str = ""
     ) -> m.ExplainAlertRuleResponse:

@@ -1,4 +1,4 @@
-"""Base class of all services, and the guard that applies `cloud.domain.permissions.call_rules` to their methods."""
+"""Base class of all services, and the guard that checks the rules of their methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
@@ -25,7 +25,7 @@ from cloud.domain.permissions.authentication import CloudAuthenticator
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.domain.permissions.homes import Homes
 from cloud.domain.permissions.links import Links
-from cloud.domain.permissions.rules import AccessRule
+from cloud.domain.permissions.rules import AccessRule, rule_of
 from cloud.domain.queries.query import Engine
 from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.training.abilities import Abilities
@@ -103,6 +103,9 @@ class Service:
     checks it in its own first transaction, by `read_checked` or `write_checked`. A method whose first word is in
     `audit.VERBS` writes by `change`. RuntimeError for a call of `read` or `write` in place of these.
     """
+
+    rules: ClassVar[Mapping[str, AccessRule]] = {}
+    """Rules of the methods by name; `guarded` sets them."""
 
     def __init__(self, cloud: Cloud, author: Author) -> None:
         self.cloud = cloud
@@ -214,27 +217,24 @@ class Service:
 Guarded = TypeVar("Guarded", bound=type[Service])
 
 
-def guarded(rules: Mapping[str, AccessRule]) -> Callable[[Guarded], Guarded]:
-    """Check the rule of each public method before the method runs.
+def guarded(cls: Guarded) -> Guarded:
+    """Check the rule of each public method of a service before the method runs: the one that `allow` has given to it.
 
-    Raises TypeError for a method without a rule or a rule without a method. Successful calls of methods whose first
-    word is in audit.VERBS are recorded in the audit log.
+    Raises TypeError for a method without a rule. Successful calls of methods whose first word is in audit.VERBS are
+    recorded in the audit log.
     """
-
-    def decorate(cls: Guarded) -> Guarded:
-        methods = {
-            name: method
-            for name, method in inspect.getmembers(cls, inspect.isfunction)
-            if not name.startswith("_") and not hasattr(Service, name)
-        }
-        if different := methods.keys() ^ rules.keys():
-            raise TypeError(f"{cls.__name__}: no rule, or no method: {', '.join(sorted(different))}")
-        for name, rule in rules.items():
-            if rule.of is not None or audit.is_change(name):
-                setattr(cls, name, _guard(methods[name], rule))
-        return cls
-
-    return decorate
+    methods: dict[str, Callable[..., Any]] = {}
+    for base in cls.__mro__:
+        for name, method in vars(base).items():
+            if inspect.isfunction(method) and not name.startswith("_") and not hasattr(Service, name):
+                methods.setdefault(name, method)
+    if unruled := [name for name, method in methods.items() if rule_of(method) is None]:
+        raise TypeError(f"{cls.__name__}: methods without a rule: {', '.join(unruled)}: decorate them with `allow`")
+    cls.rules = {name: rule for name, method in methods.items() if (rule := rule_of(method)) is not None}
+    for name, rule in cls.rules.items():
+        if rule.of is not None or audit.is_change(name):
+            setattr(cls, name, _guard(methods[name], rule))
+    return cls
 
 
 def _guard(method: Callable[..., Any], rule: AccessRule) -> Callable[..., Any]:

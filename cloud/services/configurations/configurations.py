@@ -18,6 +18,7 @@ from cloud.domain.configurations.revisions import Revisions, Stale, until_fresh
 from cloud.domain.machines import logs, machines
 from cloud.domain.organizations import keys, tenants
 from cloud.domain.permissions.access import ObjectKind, is_home, place_of
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.domain.permissions.shown import reads_secrets, shown
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
@@ -53,6 +54,7 @@ class _Saved:
 class Configurations(Service):
     """Configurations of machine parts."""
 
+    @allow(owner(ObjectKind.PART, "id"))
     async def update_robot_part(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -96,6 +98,7 @@ class Configurations(Service):
             return document_text(document, "the configuration")
         return await self.offload(LARGE, lambda: document_text(document, "the configuration"))
 
+    @allow(owner(ObjectKind.PART, "robot_part_id"))
     async def set_config_property(
         self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
     ) -> list[m.ConfigPropertyChangeResult]:
@@ -160,6 +163,7 @@ class Configurations(Service):
         if entries:
             await self.write(lambda sql: logs.append(sql, part, entries, now))
 
+    @allow(operator(ObjectKind.PART, "id"))
     async def get_robot_part_history(
         self,
         id: str,  # noqa: A002 - field of the wire

@@ -21,8 +21,8 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.machines.reported import problem_count
 from cloud.domain.organizations import keys, tenants
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Place, Role, is_home, place_of, role_at, visible
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner
 from cloud.domain.permissions.shown import Shown, empty, reads_secrets, shown
 from cloud.domain.registry.deprecation import advice
 from cloud.editing.catalogue import EditingContext
@@ -97,10 +97,11 @@ class FragmentEditing:
     text: str = ""  # as in Editing
 
 
-@guarded(call_rules.EDITOR)
+@guarded
 class Editor(Service):
     """A request of a configuration page."""
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def editing(self, part: str) -> Editing:
         """Return a part with its configuration in force."""
 
@@ -124,11 +125,13 @@ class Editor(Service):
 
         return await self.read_checked(work)
 
+    @allow(owner(ObjectKind.PART, "part"))
     async def keep_text(self, part: str, document: Mapping[str, Any], text: str) -> None:
         """Store the text that means a document which is saved next, or is in force; an empty text deletes it."""
         content = await self._content(document, text)
         await self.write(lambda sql: written_texts.keep(sql, "part", part, content, text))
 
+    @allow(owner(ObjectKind.FRAGMENT, "fragment"))
     async def keep_fragment_text(self, fragment: str, document: Mapping[str, Any], text: str) -> None:
         """Store the text of a fragment's document; see `keep_text`."""
         content = await self._content(document, text)
@@ -139,6 +142,7 @@ class Editor(Service):
         check_text(text)
         return await self.offload(LARGE, lambda: written_texts.content_of(document))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def context(self, part: str) -> EditingContext:
         """Return the context for completion beyond the text."""
 
@@ -147,6 +151,7 @@ class Editor(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def running(self, part: str) -> Running:
         """Return how the machine runs its configuration."""
 
@@ -157,10 +162,12 @@ class Editor(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.PART, "part"))
     async def watch(self, part: str) -> None:
         """Have the machine report its live state for a limited time."""
         await self.write(lambda sql: watching.watch(sql, part, self.now()))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def revision(self, part: str, number: int) -> Save:
         """Return a revision; NOT_FOUND if it does not exist."""
 
@@ -172,6 +179,7 @@ class Editor(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def revisions(self, part: str, before: int | None, limit: int) -> list[Save]:
         """Return the revisions below `before`, newest first."""
 
@@ -183,6 +191,7 @@ class Editor(Service):
 
     # ---- fragments
 
+    @allow(ROLE_ANYWHERE)
     async def organizations(self) -> list[tuple[tenants.Organization, bool]]:
         """Return the organizations whose fragments the caller may see, and whether it may create fragments there."""
 
@@ -192,6 +201,7 @@ class Editor(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.FRAGMENT, "fragment", inside=True))
     async def fragment_editing(self, fragment: str) -> FragmentEditing:
         """Return a fragment in its newest revision."""
 
@@ -214,6 +224,7 @@ class Editor(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.FRAGMENT, "fragment"))
     async def fragment_revisions(self, fragment: str, before: int | None, limit: int) -> list[Save]:
         """Return the revisions of a fragment below `before`, newest first."""
 

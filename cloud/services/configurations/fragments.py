@@ -15,6 +15,7 @@ from cloud.domain.machines import machines
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role, is_home, place_of
 from cloud.domain.permissions.registry_access import organizations_of
+from cloud.domain.permissions.rules import READABLE, allow, operator, owner
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown, text_of
 from cloud.services.common.base import Service
 from cloud.services.configurations import fragment_messages as m
@@ -36,6 +37,7 @@ _VISIBILITY_NUMBERS: Final = {word: number for number, word in _VISIBILITY.items
 class Fragments(Service):
     """Fragments: configurations that many machines share."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_fragments(
         self, organization_id: str, show_public: bool = False, fragment_visibility: Sequence[m.Visibility] = ()
     ) -> m.ListFragmentsResponse:
@@ -59,6 +61,7 @@ class Fragments(Service):
 
         return await self.read(work)
 
+    @allow(READABLE)
     async def get_fragment(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -84,6 +87,7 @@ class Fragments(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_fragment(
         self,
         name: str,
@@ -107,6 +111,7 @@ class Fragments(Service):
 
         return await until_fresh(attempt, lambda: self.change(lambda sql: work(check(sql), sql)))
 
+    @allow(owner(ObjectKind.FRAGMENT, "id"))
     async def update_fragment(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -149,10 +154,12 @@ class Fragments(Service):
 
         return await until_fresh(attempt, lambda: self.change(lambda sql: work(check(sql), sql)))
 
+    @allow(owner(ObjectKind.FRAGMENT, "id"))
     async def delete_fragment(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a fragment that nothing uses."""
         await self.change(lambda sql: fragments.delete_fragment(sql, id))
 
+    @allow(operator(ObjectKind.FRAGMENT, "id"))
     async def get_fragment_history(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -188,6 +195,7 @@ class Fragments(Service):
 
         return await self.offload(saves.size, response)
 
+    @allow(operator(ObjectKind.FRAGMENT, "fragment_id"))
     async def get_fragment_usage(self, fragment_id: str) -> list[m.FragmentUsage]:
         """Return the number of users of each version in use."""
 
@@ -205,6 +213,7 @@ class Fragments(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.FRAGMENT, "fragment_id"))
     async def set_fragment_tag(self, fragment_id: str, tag: str, revision: str) -> list[m.FragmentTag]:
         """Set a tag to a revision; all machines that are pinned to the tag follow."""
 
@@ -217,6 +226,7 @@ class Fragments(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.FRAGMENT, "fragment_id"))
     async def delete_fragment_tag(self, fragment_id: str, tag: str) -> list[m.FragmentTag]:
         """Delete a tag to which no machine is pinned."""
 
@@ -226,6 +236,7 @@ class Fragments(Service):
 
         return await self.change(work)
 
+    @allow(READABLE)
     async def list_nested_fragments(
         self, fragment_id: str | None = None, additional_fragments: Sequence[m.AdditionalFragment] = ()
     ) -> m.Resolution:
@@ -245,6 +256,7 @@ class Fragments(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ROBOT, "machine_id"))
     async def list_machine_fragments(
         self,
         machine_id: str,

@@ -6,8 +6,8 @@ from typing import Final
 
 from cloud.domain.configurations import configurations, fragments
 from cloud.domain.configurations.revisions import Revisions
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator
 from cloud.domain.permissions.shown import reads_secrets, shown, shown_text, text_of
 from cloud.services.common.base import Service, guarded
 from cloud.services.configurations import history_messages as m
@@ -21,10 +21,11 @@ _Page = tuple[Revisions, list[str], bool]
 """Revisions, the names of their authors, and whether the caller may read secrets."""
 
 
-@guarded(call_rules.HISTORY)
+@guarded
 class HistoryService(Service):
     """machine.cloud.v1.HistoryService: revisions for commands."""
 
+    @allow(operator(ObjectKind.PART, "part_id", inside=True))
     async def list_part_revisions(self, part_id: str, before: int | None = None, limit: int = 0) -> list[m.Revision]:
         """Return the revisions of a part below number `before`, newest first; secrets are masked except for owners.
 
@@ -39,6 +40,7 @@ class HistoryService(Service):
 
         return await self._messages(await self.read_checked(work))
 
+    @allow(operator(ObjectKind.FRAGMENT, "fragment_id", inside=True))
     async def list_fragment_revisions(
         self, fragment_id: str, before: int | None = None, limit: int = 0
     ) -> list[m.Revision]:

@@ -6,7 +6,6 @@ a role; deletion by filter, to data that the caller owns.
 
 from __future__ import annotations
 
-from cloud.domain.permissions import call_rules
 from cloud.services.common.base import guarded
 from cloud.services.data.data_binary import Binary
 from cloud.services.data.data_labels import Labels
@@ -15,6 +14,6 @@ from cloud.services.data.data_sql import Queries
 from cloud.services.data.data_tabular import Tabular
 
 
-@guarded(call_rules.DATA)
+@guarded
 class DataService(Binary, Tabular, Queries, SavedQueries, Labels):
     """The calls of DataService for one caller. Published methods that are missing here are UNIMPLEMENTED."""

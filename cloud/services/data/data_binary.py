@@ -13,6 +13,7 @@ from cloud.domain.data.filters import DataFilter
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.domain.permissions.data_scope import readable, reads, scope_of
+from cloud.domain.permissions.rules import FILTERED_OR_JOB, OWNED, allow, home_operator, operator
 from cloud.services.common.base import Cloud, Service
 from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import described, filter_of, ids_of, last_of, page_of
@@ -27,6 +28,7 @@ MAX_LINK: Final = timedelta(days=7)  # the published maximum
 class Binary(Service):
     """Files that machines have captured."""
 
+    @allow(FILTERED_OR_JOB)
     async def binary_data_by_filter(
         self,
         data_request: m.DataRequest | None = None,
@@ -57,6 +59,7 @@ class Binary(Service):
             await self._filled(records, metadata, include_binary), count.count, last_of(records), count.size
         )
 
+    @allow(FILTERED_OR_JOB)
     async def binary_data_by_ids(
         self,
         include_binary: bool = False,
@@ -80,6 +83,7 @@ class Binary(Service):
         data = await self._filled(records, metadata, include_binary)
         return m.BinaryByIDs(data, len(data))
 
+    @allow(OWNED)
     async def delete_binary_data_by_filter(
         self,
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
@@ -106,6 +110,7 @@ class Binary(Service):
             deleted += number
         return deleted
 
+    @allow(OWNED)
     async def delete_binary_data_by_ids(
         self, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> int:
@@ -117,6 +122,7 @@ class Binary(Service):
 
         return await self.change(work)
 
+    @allow(home_operator(ObjectKind.FILE, "binary_data_id") | "a link outlasts a share")
     async def create_binary_data_signed_url(
         self, binary_data_id: str, expiration_minutes: int | None = None
     ) -> m.SignedURL:
@@ -131,6 +137,7 @@ class Binary(Service):
         until = (self.now() + lasts).replace(microsecond=0)
         return m.SignedURL(self.cloud.links.url(f"/files/{binary_data_id}", until), until)
 
+    @allow(operator(ObjectKind.FILE, "binary_data_id"))
     async def file(self, binary_data_id: str) -> FileRecord:
         """Return a file for a caller that serves its content. Not an RPC."""
         return await self.read(lambda sql: files.file(sql, binary_data_id))

@@ -11,6 +11,7 @@ from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.sources import checked_tags
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.data_scope import scope_of
+from cloud.domain.permissions.rules import FILTERED, allow, operator
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import filter_of, id_of, ids_of
@@ -22,6 +23,7 @@ class Labels(Service):
 
     # ---- tags
 
+    @allow(FILTERED)
     async def add_tags_to_binary_data_by_ids(
         self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> None:
@@ -34,6 +36,7 @@ class Labels(Service):
 
         await self.change(work)
 
+    @allow(FILTERED)
     async def add_tags_to_binary_data_by_filter(
         self,
         tags: Sequence[str],
@@ -43,6 +46,7 @@ class Labels(Service):
         checked = checked_tags(tags)
         await self.change(lambda sql: files.add_tags(sql, self._ids(sql, filter), checked))
 
+    @allow(FILTERED)
     async def remove_tags_from_binary_data_by_ids(
         self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> int:
@@ -55,6 +59,7 @@ class Labels(Service):
 
         return await self.change(work)
 
+    @allow(FILTERED)
     async def remove_tags_from_binary_data_by_filter(
         self,
         tags: Sequence[str],
@@ -64,11 +69,13 @@ class Labels(Service):
         checked = checked_tags(tags)
         return await self.change(lambda sql: files.remove_tags(sql, self._ids(sql, filter), checked))
 
+    @allow(FILTERED)
     async def tags_by_filter(self, filter: m.Filter | None = None) -> list[str]:  # noqa: A002 - field of the wire
         """Return all tags of the files of a filter, sorted."""
         data_filter = filter_of(filter)
         return await self.read(lambda sql: files.all_tags(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
 
+    @allow(FILTERED)
     async def tags_of_newest_files(self) -> list[str]:
         """Return the tags of the newest files, sorted. Not an RPC; used by pages, where they are suggestions."""
 
@@ -83,6 +90,7 @@ class Labels(Service):
 
     # ---- bounding boxes
 
+    @allow(FILTERED)
     async def add_bounding_box_to_image_by_id(
         self,
         label: str,
@@ -104,6 +112,7 @@ class Labels(Service):
 
         return await self.change(work)
 
+    @allow(FILTERED)
     async def update_bounding_box(
         self,
         bbox_id: str,
@@ -136,6 +145,7 @@ class Labels(Service):
 
         await self.change(work)
 
+    @allow(FILTERED)
     async def remove_bounding_box_from_image_by_id(
         self, bbox_id: str, binary_id: m.BinaryID | None = None, binary_data_id: str = ""
     ) -> None:
@@ -148,6 +158,7 @@ class Labels(Service):
 
         await self.change(work)
 
+    @allow(FILTERED)
     async def bounding_box_labels_by_filter(
         self,
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
@@ -158,6 +169,7 @@ class Labels(Service):
 
     # ---- datasets
 
+    @allow(operator(ObjectKind.DATASET, "dataset_id"))
     async def add_binary_data_to_dataset_by_ids(
         self, dataset_id: str, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> None:
@@ -170,6 +182,7 @@ class Labels(Service):
 
         await self.change(work)
 
+    @allow(operator(ObjectKind.DATASET, "dataset_id"))
     async def remove_binary_data_from_dataset_by_ids(
         self, dataset_id: str, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> None:

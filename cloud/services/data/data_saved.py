@@ -8,6 +8,8 @@ from typing import Final
 
 from cloud.domain.organizations import saved_queries as saved
 from cloud.domain.organizations.saved_queries import SavedQuery
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator
 from cloud.domain.queries.mql.stages import translated
 from cloud.domain.queries.statement import Invalid
 from cloud.services.common.base import Service
@@ -27,10 +29,12 @@ def _message(query: SavedQuery) -> m.Query:
 class SavedQueries(Service):
     """Queries that have a name."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id", inside=True))
     async def list_sql_queries(self, organization_id: str) -> list[SavedQuery]:
         """Return the saved SQL queries of an organization, ordered by name, the first LISTED."""
         return await self.read_checked(lambda sql: saved.saved_queries(sql, organization_id, saved.SQL, LISTED))
 
+    @allow(operator(ObjectKind.QUERY, "id", inside=True))
     async def get_sql_query(self, id: str) -> SavedQuery:  # noqa: A002 - as in published calls
         """Return a saved SQL query."""
 
@@ -41,24 +45,29 @@ class SavedQueries(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_sql_query(self, organization_id: str, name: str, sql_query: str) -> str:
         """Save an SQL query and return its id."""
         return await self.change(lambda sql: saved.create(sql, organization_id, name, saved.SQL, sql_query, self.now()))
 
+    @allow(operator(ObjectKind.QUERY, "id"))
     async def update_sql_query(self, id: str, name: str, sql_query: str) -> None:  # noqa: A002 - as in published calls
         """Change the name and the text of a saved SQL query; an empty one stays as it is."""
         await self.change(lambda sql: saved.update(sql, id, name, saved.SQL, sql_query, self.now()))
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_saved_query(self, organization_id: str, name: str, mql_binary: Sequence[bytes] = ()) -> str:
         """Save an aggregation and return its id."""
         text = await self._checked(mql_binary)
         return await self.change(lambda sql: saved.create(sql, organization_id, name, saved.MQL, text, self.now()))
 
+    @allow(operator(ObjectKind.QUERY, "id"))
     async def update_saved_query(self, id: str, name: str = "", mql_binary: Sequence[bytes] = ()) -> None:  # noqa: A002 - field of the wire
         """Change the name and the stages of a saved aggregation; empty ones stay as they are."""
         text = await self._checked(mql_binary) if mql_binary else ""
         await self.change(lambda sql: saved.update(sql, id, name, saved.MQL, text, self.now()))
 
+    @allow(operator(ObjectKind.QUERY, "id", inside=True))
     async def get_saved_query(self, id: str) -> m.Query:  # noqa: A002 - field of the wire
         """Return a saved aggregation. PRECONDITION if the query is in SQL: the page SQL shows it."""
 
@@ -69,6 +78,7 @@ class SavedQueries(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id", inside=True))
     async def list_saved_queries(self, organization_id: str, limit: int = 0) -> list[m.Query]:
         """Return the saved aggregations of an organization, ordered by name, at most LISTED."""
         most = min(limit, LISTED) if limit > 0 else LISTED
@@ -87,6 +97,7 @@ class SavedQueries(Service):
             raise MachineError(message, kind=ErrorKind.INVALID, remedy=remedy) from None
         return b"".join(stages).hex()
 
+    @allow(operator(ObjectKind.QUERY, "id"))
     async def delete_saved_query(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a saved query, in any language."""
         await self.change(lambda sql: saved.delete(sql, id))

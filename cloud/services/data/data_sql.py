@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from cloud.domain.organizations import saved_queries as saved
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator
 from cloud.domain.queries import fields
 from cloud.domain.queries.gathering import gathered
 from cloud.domain.queries.query import QueryAnswer, Report, unreported
@@ -17,14 +19,17 @@ from schema import ErrorKind, MachineError
 class Queries(Service):
     """Readings as a table."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def tabular_data_by_sql(self, organization_id: str, sql_query: str) -> list[bytes]:
         """Return the rows of a SELECT from the table `readings`, each as BSON."""
         return (await self._answer(organization_id, sql_query, unreported)).rows
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def tabular_answer(self, organization_id: str, sql_query: str, report: Report = unreported) -> QueryAnswer:
         """Return the columns and rows of a SELECT from the table `readings`, and report its progress."""
         return await self._answer(organization_id, sql_query, report)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def tabular_data_by_mql(
         self,
         organization_id: str,
@@ -42,6 +47,7 @@ class Queries(Service):
             stages = [*saved.stages_of(prefix), *stages]
         return (await self._answer(organization_id, stages, unreported)).rows
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def tabular_fields(self, organization_id: str) -> list[tuple[str, str]]:
         """Return names and types of fields of readings, for completion: see `cloud.domain.queries.fields`."""
         return await self.read(lambda sql: fields.newest(sql, organization_id))

@@ -19,8 +19,9 @@ from cloud.domain.data.segments.plotting import captured
 from cloud.domain.data.segments.reading import Readings
 from cloud.domain.data.series import POINTS, Plotted, check_series
 from cloud.domain.data.sources import canonical, last_segment
-from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.data_scope import scope_of
+from cloud.domain.permissions.rules import FILTERED, allow, operator, owner
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import filter_of, metadata_of, page_of, readings_filter_of
@@ -31,6 +32,7 @@ from cloud.values.cursor import cursor
 class Tabular(Service):
     """Readings that machines have captured."""
 
+    @allow(FILTERED)
     async def tabular_data_by_filter(
         self,
         data_request: m.DataRequest | None = None,
@@ -64,6 +66,7 @@ class Tabular(Service):
         last = cursor(records[-1].requested, records[-1].number) if records else ""
         return m.TabularPage([metadata[number] for number in index], data, count.count, last, count.size)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def get_latest_tabular_data(
         self,
         part_id: str,
@@ -80,6 +83,7 @@ class Tabular(Service):
             return m.LatestTabularData()
         return m.LatestTabularData(records[0].requested, records[0].synced, records[0].data)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def export_tabular_data(
         self,
         part_id: str,
@@ -100,12 +104,14 @@ class Tabular(Service):
                 yield point
             after = readings.position(records[-1])
 
+    @allow(FILTERED)
     async def page_of_readings(
         self, data_filter: DataFilter, after: tuple[int, int] | None = None
     ) -> list[ReadingRecord]:
         """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
         return await (await self._readings()).page(data_filter, Page(after, MAX_PAGE))
 
+    @allow(FILTERED)
     async def tabular_series(
         self,
         filter: m.Filter,  # noqa: A002 - as in other calls
@@ -131,6 +137,7 @@ class Tabular(Service):
             return None
         return await self.offload(result.size, lambda: result.parsed(fields))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def delete_tabular_data(
         self,
         organization_id: str,
@@ -151,10 +158,12 @@ class Tabular(Service):
                 return deleted
             deleted += number
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def retention(self, organization_id: str) -> int:
         """Return the retention period of data in days; 0 means forever. Not an RPC; used by pages."""
         return await self.read(lambda sql: retention.days(sql, organization_id))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def set_retention(self, organization_id: str, days: int) -> None:
         """Set the retention period in days from arrival; 0 means forever. Not an RPC; used by pages."""
         await self.change(lambda sql: retention.set_days(sql, organization_id, days))

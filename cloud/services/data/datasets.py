@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
 
 
-@guarded(call_rules.DATASETS)
+@guarded
 class DatasetService(Service):
     """A call of DatasetService. Datasets belong to an organization: roles at a location or machine give no access."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_dataset(
         self,
         name: str,
@@ -29,14 +30,17 @@ class DatasetService(Service):
             raise MachineError("this cloud has no sequences; use datasets of files", kind=ErrorKind.UNSUPPORTED)
         return await self.change(lambda sql: datasets.create(sql, organization_id, name, self.now()))
 
+    @allow(owner(ObjectKind.DATASET, "id"))
     async def delete_dataset(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a dataset but not its files."""
         await self.change(lambda sql: datasets.delete(sql, id))
 
+    @allow(operator(ObjectKind.DATASET, "id"))
     async def rename_dataset(self, id: str, name: str) -> None:  # noqa: A002 - field of the wire
         """Rename a dataset."""
         await self.change(lambda sql: datasets.rename(sql, id, name))
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_datasets_by_organization_id(
         self,
         organization_id: str,
@@ -47,6 +51,7 @@ class DatasetService(Service):
             return []
         return await self.read(lambda sql: [_dataset(record) for record in datasets.datasets(sql, organization_id)])
 
+    @allow(ROLE_ANYWHERE)
     async def list_datasets_by_ids(self, ids: Sequence[str]) -> list[m.Dataset]:
         """Return the datasets with these ids; NOT_FOUND names the first missing one."""
 
@@ -57,6 +62,7 @@ class DatasetService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def merge_datasets(self, dataset_ids: Sequence[str], name: str, organization_id: str) -> str:
         """Create a dataset with the files of several datasets of the organization and return its id."""
         if not dataset_ids:

@@ -24,8 +24,8 @@ from cloud.domain.data import datasets, files, labels, media, readings, sources
 from cloud.domain.data.parameters import plain
 from cloud.domain.data.readings import NewReading
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import ITSELF_UPLOADS, allow, machine
 from cloud.domain.triggering.configured import uses_data
 from cloud.domain.triggering.ingestion import Ingestion, ingested
 from cloud.services.common.base import Service, guarded
@@ -49,10 +49,11 @@ TOGETHER: Final = 100  # readings that are encoded as JSON at a time
 BEGINNING: Final = 16  # bytes needed to detect the type of content
 
 
-@guarded(call_rules.DATASYNC)
+@guarded
 class DataSyncService(Service):
     """An upload, by a machine or with an owner's key of its organization."""
 
+    @allow(ITSELF_UPLOADS)
     async def data_capture_upload(self, metadata: m.UploadMetadata, sensor_contents: UploadContents) -> m.Uploaded:
         """Store captured items: either only readings or only contents of files."""
         problem = _shape_error(metadata, sensor_contents)
@@ -67,6 +68,7 @@ class DataSyncService(Service):
         ]
         return m.Uploaded(ids[0], ids[0])
 
+    @allow(machine("part_id"))
     async def file_upload(
         self,
         part_id: str,
@@ -104,6 +106,7 @@ class DataSyncService(Service):
         subject = await self._keep_file(metadata, times, contents)
         return m.Uploaded(subject, subject)
 
+    @allow(ITSELF_UPLOADS)
     async def streaming_data_capture_upload(
         self,
         upload_metadata: m.UploadMetadata,

@@ -19,6 +19,7 @@ from cloud.domain.fleet.work import Work, WorkKind, checked_work, described
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role, holder, require
+from cloud.domain.permissions.rules import OWN_JOBS, OWN_MACHINES, allow
 from cloud.services.common.base import Service
 from cloud.services.common.standing import while_allowed
 from cloud.services.fleet import fleet_messages as m
@@ -38,6 +39,7 @@ WAIT: Final = 20.0
 class FleetJobs(Service):
     """Jobs on many machines. They belong to the organization of the key that starts them."""
 
+    @allow(OWN_MACHINES)
     async def preview_fleet_job(
         self,
         machine_ids: Sequence[str] = (),
@@ -60,6 +62,7 @@ class FleetJobs(Service):
         facts, selected, not_permitted = await self.read(read)
         return await self.offload(LARGE, lambda: preview(plan, facts, selected, not_permitted))
 
+    @allow(OWN_MACHINES)
     async def start_fleet_job(
         self,
         machine_ids: Sequence[str] = (),
@@ -90,6 +93,7 @@ class FleetJobs(Service):
 
         return await self.change(start)
 
+    @allow(OWN_JOBS)
     async def list_fleet_jobs(self) -> list[m.FleetJob]:
         """Return the jobs that the caller started, and as an owner all those of its organization, newest first."""
 
@@ -100,6 +104,7 @@ class FleetJobs(Service):
 
         return await self.read(read)
 
+    @allow(OWN_JOBS)
     async def get_fleet_job(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -123,6 +128,7 @@ class FleetJobs(Service):
 
         return await self.read(read)
 
+    @allow(OWN_JOBS)
     async def wait_for_fleet_job(self, id: str, finished: int) -> m.FleetJob:  # noqa: A002 - field of the wire
         """Return a job once more than `finished` machines have an outcome or it has ended, or after WAIT."""
         with (
@@ -147,6 +153,7 @@ class FleetJobs(Service):
                         entry, message = await self.read(read)
         return message
 
+    @allow(OWN_JOBS)
     async def stop_fleet_job(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Stop a job: machines that it has not done are skipped. Nothing happens to one that has ended."""
 
@@ -156,6 +163,7 @@ class FleetJobs(Service):
 
         await self.change(stop)
 
+    @allow(OWN_JOBS | "the machines: as for StartFleetJob")
     async def revert_fleet_job(self, id: str) -> str:  # noqa: A002 - field of the wire
         """Start a job that undoes an ended one on each machine that is still as it left it; return the new job's id.
 

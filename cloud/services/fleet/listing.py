@@ -14,6 +14,8 @@ from cloud.domain.fleet.positions import position_text, read_position
 from cloud.domain.machines import reported as report
 from cloud.domain.machines.listed import AWAITING, DEGRADED, OFFLINE, ONLINE
 from cloud.domain.organizations import tags as tagging
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner
 from cloud.services.common.base import Service
 from cloud.services.fleet import fleet_messages as m
 from cloud.store.sql import Sql
@@ -29,6 +31,7 @@ Fragments = dict[str, list[tuple[str, str]]]
 class FleetLists(Service):
     """Lists of machines."""
 
+    @allow(ROLE_ANYWHERE)
     async def list_fleet_machines(
         self,
         filter: m.FleetFilter | None = None,  # noqa: A002 - field of the wire
@@ -90,14 +93,17 @@ class FleetLists(Service):
             list(dict.fromkeys(name for each in machine.parts for _, name in fragments.get(each.id, ()))),
         )
 
+    @allow(operator(ObjectKind.ROBOT, "machine_id"))
     async def list_machine_tags(self, machine_id: str) -> list[str]:
         """Return the tags of a machine."""
         return await self.read(lambda sql: tagging.tags_of(sql, [machine_id]).get(machine_id, []))
 
+    @allow(owner(ObjectKind.ROBOT, "machine_id"))
     async def add_machine_tags(self, machine_id: str, tags: Sequence[str]) -> list[str]:
         """Add tags to a machine; return all its tags. INVALID for texts that are not tags, EXHAUSTED."""
         return await self._retag(machine_id, tagging.checked_tags(tags), [])
 
+    @allow(owner(ObjectKind.ROBOT, "machine_id"))
     async def remove_machine_tags(self, machine_id: str, tags: Sequence[str]) -> list[str]:
         """Remove tags from a machine and its parts; return the tags that are left."""
         return await self._retag(machine_id, [], tags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cloud.domain.fleet import views
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role, belongs
+from cloud.domain.permissions.rules import allow, signed_in
 from cloud.services.common.base import Service
 from cloud.services.fleet import fleet_messages as m
 from cloud.store.sql import Sql
@@ -14,6 +15,7 @@ from schema import ErrorKind, MachineError
 class FleetViews(Service):
     """Saved views: of the caller, and of its organization. Owners of the organization share views."""
 
+    @allow(signed_in("the caller's own views, and those shared in its organization"))
     async def list_fleet_views(self) -> list[m.FleetView]:
         """Return the views of the caller and those shared in its organization, in order of their names."""
 
@@ -24,6 +26,7 @@ class FleetViews(Service):
 
         return await self.read(work)
 
+    @allow(signed_in("the caller's own views; shared ones: owners of the organization"))
     async def set_fleet_view(self, name: str, query: str, shared: bool = False) -> str:
         """Save a view, in place of one with the same name; return its id. Owners share views. INVALID, EXHAUSTED."""
 
@@ -38,6 +41,7 @@ class FleetViews(Service):
 
         return await self.change(work)
 
+    @allow(signed_in("the caller's own views; shared ones: owners of the organization"))
     async def delete_fleet_view(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a view of the caller, or as an owner one that is shared. NOT_FOUND, PERMISSION."""
 

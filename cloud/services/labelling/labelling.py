@@ -11,8 +11,8 @@ from cloud.domain.labelling import palette, picture_labels, pictures
 from cloud.domain.labelling.palette import LabelCount
 from cloud.domain.labelling.picture_labels import Annotations, MergedLabels
 from cloud.domain.labelling.pictures import Neighbours, PictureFilter, PictureRecord, Totals
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
+from cloud.domain.permissions.rules import allow, operator
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 
@@ -56,10 +56,11 @@ class Labelled:
     neighbours: Neighbours
 
 
-@guarded(call_rules.LABELLING)
+@guarded
 class LabellingService(Service):
     """A call of a labelling page. Datasets belong to an organization: other roles give no access."""
 
+    @allow(operator(ObjectKind.DATASET, "dataset", inside=True))
     async def dataset_page(self, dataset: str, chosen: PictureFilter, after: int, limit: int) -> DatasetPage:
         """Return a dataset with its labels and the pictures with numbers above `after`."""
 
@@ -78,6 +79,7 @@ class LabellingService(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization", inside=True))
     async def listed(self, organization: str, after: str, limit: int) -> list[Listed]:
         """Return the datasets of an organization with names after `after`, sorted by name, with their totals."""
 
@@ -88,15 +90,18 @@ class LabellingService(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.DATASET, "dataset", inside=True))
     async def labels(self, dataset: str) -> list[LabelCount]:
         """Return the labels of a dataset."""
         return await self.read_checked(lambda sql: palette.label_counts(sql, dataset))
 
+    @allow(operator(ObjectKind.DATASET, "dataset", inside=True))
     async def first_picture(self, dataset: str, chosen: PictureFilter) -> str:
         """Return the id of the first picture of a filter, empty if there is none."""
         records = await self.read_checked(lambda sql: pictures.page(sql, dataset, chosen, 0, 1))
         return records[0].id if records else ""
 
+    @allow(operator(ObjectKind.DATASET, "dataset", inside=True))
     async def picture(self, dataset: str, subject: str, chosen: PictureFilter) -> Labelled:
         """Return a picture of a dataset and its neighbours in a filter; NOT_FOUND."""
 
@@ -107,6 +112,7 @@ class LabellingService(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.DATASET, "dataset"))
     async def set_annotations(self, dataset: str, subject: str, base: Annotations, mine: Annotations) -> MergedLabels:
         """Apply the changes from `base` to `mine` to what is stored about a picture; return what is stored then.
 
@@ -127,18 +133,22 @@ class LabellingService(Service):
 
         return await self.change(work)
 
+    @allow(operator(ObjectKind.DATASET, "dataset"))
     async def add_label(self, dataset: str, label: str) -> None:
         """Add a label to choose from."""
         await self.change(lambda sql: palette.add(sql, dataset, label))
 
+    @allow(operator(ObjectKind.DATASET, "dataset"))
     async def rename_label(self, dataset: str, label: str, new_label: str) -> None:
         """Rename a label everywhere in a dataset."""
         await self.change(lambda sql: palette.rename(sql, dataset, label, new_label))
 
+    @allow(operator(ObjectKind.DATASET, "dataset"))
     async def set_label_color(self, dataset: str, label: str, color: str) -> None:
         """Change the color of a label."""
         await self.change(lambda sql: palette.color(sql, dataset, label, color))
 
+    @allow(operator(ObjectKind.DATASET, "dataset"))
     async def remove_label(self, dataset: str, label: str) -> None:
         """Remove a label from those to choose from; pictures keep it."""
         await self.change(lambda sql: palette.remove(sql, dataset, label))

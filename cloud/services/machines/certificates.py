@@ -13,6 +13,7 @@ from cloud.domain.certificates.machine_names import canonical, names_for
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import allow, machine
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES
@@ -36,6 +37,7 @@ class PartCertificate:
 class PartCertificates(Service):
     """The calls of RobotService that issue certificates."""
 
+    @allow(machine("id"))
     async def certificate(self, id: str) -> PartCertificate:  # noqa: A002 - field of the wire
         """Return a certificate of the machine's organization with its key, unchanged until its content must change.
 

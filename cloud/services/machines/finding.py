@@ -10,6 +10,7 @@ from cloud.domain.fleet import favorites
 from cloud.domain.machines import machines
 from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.permissions.access import ObjectKind, Role, is_home, place_of, role_at
+from cloud.domain.permissions.rules import OWN_MARKS, allow, operator
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.services.machines.machines import PartFacts, part_facts, part_message, robot_message
@@ -28,6 +29,7 @@ class FavoriteMachine:
 class MachineFinding(Service):
     """Ways to find a machine."""
 
+    @allow(operator(ObjectKind.LOCATION, "location_id"))
     async def get_robot_part_by_name_and_location(self, name: str, location_id: str) -> m.RobotPart:
         """Return the part of that name in a machine of the location; NOT_FOUND if there is none."""
 
@@ -41,6 +43,7 @@ class MachineFinding(Service):
         facts = await self.read(work)
         return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
+    @allow(operator(ObjectKind.LOCATION, "location_id"))
     async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
         """Return the organization of a location and those with which it is shared. The latter do not see each other."""
 
@@ -53,14 +56,17 @@ class MachineFinding(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ROBOT, "machine_id"))
     async def add_favorite_machine(self, machine_id: str) -> None:
         """Mark a machine as a favorite; idempotent."""
         await self.change(lambda sql: favorites.mark(sql, self.author, machine_id, self.now()))
 
+    @allow(OWN_MARKS)
     async def remove_favorite_machine(self, machine_id: str) -> None:
         """Remove the favorite mark of a machine, if any."""
         await self.change(lambda sql: favorites.unmark(sql, self.author, machine_id))
 
+    @allow(OWN_MARKS)
     async def list_favorite_machines(self) -> list[FavoriteMachine]:
         """Return the caller's favorites that it may still see, newest first."""
 

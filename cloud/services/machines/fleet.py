@@ -22,8 +22,8 @@ from cloud.domain.machines.machines import PartRecord
 from cloud.domain.organizations import tags
 from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_operator, operator, signed_in
 from cloud.domain.releases import reports, requests
 from cloud.domain.releases.reports import Received, RecordedOutcome
 from cloud.domain.releases.requests import AgentRequest
@@ -65,18 +65,21 @@ class FleetPage:
     all_tags: list[str]
 
 
-@guarded(call_rules.FLEET)
+@guarded
 class FleetService(Service):
     """A request of a machine page."""
 
+    @allow(ROLE_ANYWHERE)
     async def machines(self, parts: Sequence[str] | None = None) -> list[FleetMachine]:
         """Return the machines that the caller may see; with `parts`, only those that contain any of these parts."""
         return await self.read(lambda sql: fleet.fleet(sql, self.author, parts))
 
+    @allow(ROLE_ANYWHERE)
     async def locations(self) -> list[FleetLocation]:
         """Return the locations that the caller has access to, sorted by path."""
         return await self.read(lambda sql: list(fleet.locations(sql, self.author).values()))
 
+    @allow(ROLE_ANYWHERE)
     async def page(
         self,
         conditions: FleetFilter,
@@ -122,6 +125,7 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(ROLE_ANYWHERE)
     async def search(self, text: str, limit: int) -> list[FleetMachine]:
         """Return up to `limit` machines that the caller may see, with all words of `text`, ordered by name.
 
@@ -134,6 +138,7 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(ROLE_ANYWHERE)
     async def figures(self) -> tuple[list[FleetMachine], SegmentTotals | None]:
         """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.
 
@@ -147,6 +152,7 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(signed_in("a machine or part at which the caller has a role; checked by the method"))
     async def machine(self, subject: str) -> SeenMachine:
         """Return a machine by its id or the id of a part; NOT_FOUND if it is absent or not accessible to the caller."""
 
@@ -167,14 +173,17 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ROBOT, "machine", inside=True))
     async def main_part(self, machine: str) -> str:
         """Return the id of a machine's main part."""
         return await self.read_checked(lambda sql: machines.parts(sql, machine)[0].id)
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def part(self, part: str) -> PartRecord:
         """Return a part."""
         return await self.read_checked(lambda sql: machines.part(sql, part))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def arrangement(self, part: str) -> tuple[str, bool]:
         """Return how the cards of a part are arranged, and whether the caller may arrange them for everyone."""
 
@@ -184,16 +193,19 @@ class FleetService(Service):
 
         return await self.read_checked(work)
 
+    @allow(home_operator(ObjectKind.PART, "part"))
     async def set_arrangement(self, part: str, cards: str) -> None:
         """Arrange the cards of a part for everyone; `cards` is what `rpc.pages.arrangement` returns."""
         await self.change(lambda sql: arrangements.arrange(sql, part, cards))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def log(self, part: str, query: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
         """Return a part, a page of its log, and the number of the newest log entry at that time."""
         return await self.read_checked(
             lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql))
         )
 
+    @allow(ROLE_ANYWHERE)
     async def search_logs(self, conditions: FleetFilter, query: LogQuery) -> tuple[FleetLog, Mapping[str, MachinePart]]:
         """Return log entries of the machines that match, newest first, and these machines by part."""
 
@@ -203,18 +215,22 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def log_around(self, part: str, number: int, each: int) -> tuple[PartRecord, list[LogRecord]]:
         """Return a part, and the log entry with a number between up to `each` earlier and later ones. NOT_FOUND."""
         return await self.read_checked(lambda sql: (machines.part(sql, part), logs.around(sql, part, number, each)))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def log_counts(self, part: str, start: datetime, end: datetime, points: int) -> LogCounts:
         """Return how many log entries of each level a part has, in buckets of time."""
         return await self.read_checked(lambda sql: log_counts.read(sql, part, start, end, points))
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def newest_log(self, part: str) -> int:
         """Return the number of the newest log entry, from which `arrived_logs` continues."""
         return await self.read_checked(logs.newest)
 
+    @allow(operator(ObjectKind.PART, "part", inside=True))
     async def arrived_logs(self, part: str, since: int) -> list[LogRecord]:
         """Return the log entries of a part after entry number `since`."""
         return await self.read_checked(lambda sql: logs.arrived(sql, part, since))

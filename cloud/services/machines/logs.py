@@ -8,6 +8,8 @@ from typing import Final
 
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogQuery, LogRecord
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.values.cursor import cursor, read_cursor
@@ -23,6 +25,7 @@ _NOWHERE: Final = {"File": "", "Line": 0}  # required by clients that write logs
 class Logs(Service):
     """Logs of machines."""
 
+    @allow(operator(ObjectKind.PART, "id"))
     async def get_robot_part_logs(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -62,6 +65,7 @@ class Logs(Service):
         token = cursor(records[-1].position, records[-1].number) if full else ""
         return m.GetRobotPartLogsResponse([_entry(record) for record in records], token)
 
+    @allow(operator(ObjectKind.PART, "id"))
     async def tail_robot_part_logs(
         self,
         id: str,  # noqa: A002 - field of the wire

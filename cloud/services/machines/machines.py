@@ -16,6 +16,7 @@ from cloud.domain.machines import machines
 from cloud.domain.machines.online import Presence, presence, silent_for
 from cloud.domain.organizations import sharing, tenants
 from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_owner, operator, owner, signed_in
 from cloud.domain.permissions.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud, Service
@@ -34,12 +35,14 @@ class Machines(Service):
 
     # ---- machines
 
+    @allow(operator(ObjectKind.LOCATION, "location_id"))
     async def list_robots(self, location_id: str) -> list[m.Robot]:
         """Return the machines of a location."""
         return await self.read(
             lambda sql: [robot_message(self, machine) for machine in machines.machines(sql, location_id)]
         )
 
+    @allow(signed_in("as ListRobots, for each location"))
     async def list_robots_for_locations(self, location_ids: Sequence[str]) -> list[m.Robot]:
         """Return the machines of several locations; NOT_FOUND if the caller has no access to one of them."""
 
@@ -54,6 +57,7 @@ class Machines(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "org_id"))
     async def list_robots_for_org(self, org_id: str) -> list[m.Robot]:
         """Return all machines of an organization, and those in locations shared with it."""
         return await self.read(
@@ -64,14 +68,17 @@ class Machines(Service):
             ]
         )
 
+    @allow(operator(ObjectKind.ROBOT, "id"))
     async def get_robot(self, id: str) -> m.Robot:  # noqa: A002 - field of the wire
         """Return a machine."""
         return await self.read(lambda sql: robot_message(self, machines.machine(sql, id)))
 
+    @allow(home_owner(ObjectKind.LOCATION, "location"))
     async def new_robot(self, name: str, location: str) -> str:
         """Create a machine with its main part and return its id."""
         return await self.change(lambda sql: machines.create_machine(sql, location, name, self.now()))
 
+    @allow(owner(ObjectKind.ROBOT, "id"))
     async def update_robot(self, id: str, name: str = "", location: str = "") -> m.Robot:  # noqa: A002 - field of the wire
         """Rename a machine, or move it to another location of the organization."""
 
@@ -84,18 +91,21 @@ class Machines(Service):
 
         return await self.change(work)
 
+    @allow(home_owner(ObjectKind.ROBOT, "id"))
     async def delete_robot(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a machine with its parts."""
         await self.change(lambda sql: machines.delete_machine(sql, id))
 
     # ---- parts
 
+    @allow(operator(ObjectKind.ROBOT, "robot_id"))
     async def get_robot_parts(self, robot_id: str) -> list[m.RobotPart]:
         """Return the parts of a machine, the main part first."""
         parts = await self.read(lambda sql: [part_facts(self, sql, part) for part in machines.parts(sql, robot_id)])
         now = self.now()
         return [await self.offload(len(part.text), partial(part_message, part, now)) for part in parts]
 
+    @allow(operator(ObjectKind.PART, "id", inside=True))
     async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
         """Return a part with its configuration, which is also included as text."""
 
@@ -103,22 +113,27 @@ class Machines(Service):
         message = await self.offload(len(facts.text), partial(part_message, facts, self.now()))
         return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
 
+    @allow(home_owner(ObjectKind.ROBOT, "robot_id"))
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
         """Add a part to a machine and return its id."""
         return await self.change(lambda sql: machines.create_part(sql, robot_id, part_name, self.now()))
 
+    @allow(home_owner(ObjectKind.PART, "part_id"))
     async def delete_robot_part(self, part_id: str) -> None:
         """Delete a part other than the main one."""
         await self.change(lambda sql: machines.delete_part(sql, part_id))
 
+    @allow(owner(ObjectKind.PART, "part_id"))
     async def mark_part_as_main(self, part_id: str) -> None:
         """Make a part the main one, which `connect_to_machine` reaches."""
         await self.change(lambda sql: machines.mark_main(sql, part_id))
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def mark_part_for_restart(self, part_id: str) -> None:
         """Have the machine-server of a part restart at its next request."""
         await self.change(lambda sql: machines.mark_restart(sql, part_id, requested=True))
 
+    @allow(home_owner(ObjectKind.PART, "part_id"))
     async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
         """Create another secret of a part; older ones stay valid until they are deleted."""
 
@@ -129,12 +144,14 @@ class Machines(Service):
         facts = await self.change(work)
         return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
+    @allow(home_owner(ObjectKind.PART, "part_id"))
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Delete a secret of a part, which becomes invalid immediately."""
         await self.change(lambda sql: machines.delete_secret(sql, part_id, secret_id))
 
     # ---- the fleet
 
+    @allow(ROLE_ANYWHERE)
     async def list_machine_summaries(
         self,
         organization_id: str,

@@ -15,7 +15,7 @@ from cloud.domain.configurations import configurations
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.machines.subparts import sub_parts, with_remotes
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.rules import allow, machine
 from cloud.domain.registry.resolution import with_sources
 from cloud.services.common import messages as m
 from cloud.services.common.base import guarded
@@ -49,10 +49,11 @@ class RestartCheck(Struct, frozen=True):
     restart_check_interval: timedelta
 
 
-@guarded(call_rules.ROBOT)
+@guarded
 class RobotService(PartCertificates):
     """viam.app.v1.RobotService: calls of machines, with a secret of the part or of its location."""
 
+    @allow(machine("id", inside=True))
     async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
         """Return the configuration as a published message. Invalid entries are left out; the pages show them."""
         report = asdict(agent_info) if agent_info is not None else {}
@@ -87,6 +88,7 @@ class RobotService(PartCertificates):
         }
         return robot_config(decoded.document, version, cloud)
 
+    @allow(machine("id", inside=True))
     async def log(self, id: str, logs: Sequence[m.LogEntry]) -> None:  # noqa: A002 - field of the wire
         """Store log entries; they are on disk when this returns."""
         now = self.now()
@@ -106,6 +108,7 @@ class RobotService(PartCertificates):
         new = self.cloud.seen.called(id, now)
         await self.write_checked(lambda sql: _keep(sql, id, records, now, new=new))
 
+    @allow(machine("id", inside=True))
     async def needs_restart(self, id: str) -> RestartCheck:  # noqa: A002 - field of the wire
         """Return whether a restart was requested, once per request."""
 

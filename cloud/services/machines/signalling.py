@@ -22,10 +22,9 @@ from multidict import MultiDict
 from cloud.domain.machines import machines, signalling
 from cloud.domain.machines.online import Presence, presence
 from cloud.domain.machines.signalling import End, Offer, PeerSignal
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.permissions.call_rules import check_answering
-from cloud.domain.permissions.calling import require_caller
+from cloud.domain.permissions.calling import check_answering, require_caller
+from cloud.domain.permissions.rules import OF_HOST, AccessRule, allow, signed_in
 from cloud.services.common.base import Service, guarded
 from cloud.store.events import Listener
 from cloud.store.sql import Sql
@@ -66,12 +65,13 @@ class ReportedCandidate(Struct, frozen=True):
     relay_address: str = ""
 
 
-@guarded(call_rules.SIGNALLING)
+@guarded
 class SignallingService(Service):
     """Calls of clients, for machines that they operate, and of machines, for themselves."""
 
     _called = ""  # the part of a client's call
 
+    @allow(OF_HOST)
     async def optional_web_rtc_config(self) -> Mapping[str, Any]:
         """Return the STUN and TURN servers for a connection to the machine.
 
@@ -81,6 +81,7 @@ class SignallingService(Service):
         await self._callable_part()
         return self._config()
 
+    @allow(OF_HOST)
     async def call(self, sdp: str, disable_trickle: bool = False) -> AsyncGenerator[Mapping[str, Any], None]:
         """Offer a connection to the machine; yield its answer and its candidates.
 
@@ -116,6 +117,7 @@ class SignallingService(Service):
                 remedy="try again; the machine's log says what it does",
             )
 
+    @allow(signed_in("the caller's own offers"))
     async def call_update(
         self, uuid: str, candidate: Candidate | None = None, done: bool = False, error: Problem | None = None
     ) -> None:
@@ -135,6 +137,12 @@ class SignallingService(Service):
 
         await self.write(work)
 
+    @allow(
+        AccessRule(
+            Role.MACHINE,
+            note="the machine itself, named by `rpc-host`; checked by the method; not with a secret of its location",
+        )
+    )
     async def answer(self, answers: AsyncIterator[Any]) -> AsyncGenerator[Mapping[str, Any], None]:
         """Wait for an offer to the calling machine; yield it and the caller's candidates, and forward the `answers`.
 
@@ -163,6 +171,7 @@ class SignallingService(Service):
             async for signal in signals:
                 yield {"uuid": offer.id, **signal.content}
 
+    @allow(OF_HOST)
     async def report_connection_metadata(
         self,
         local: ReportedCandidate | None = None,

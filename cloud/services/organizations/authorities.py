@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from cloud.domain.certificates.authorities import PORT, current, signing_authority
 from cloud.domain.certificates.bundle import bundle
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.rules import allow, public
 from cloud.services.common.base import Service, guarded
 from cloud.services.organizations.organizations import Organizations
 from cloud.store.sql import Sql
 
 
-@guarded(call_rules.AUTHORITIES)
+@guarded
 class AuthorityService(Service):
     """Trusted roots of the cloud. Not published; used by the page /ca.pem."""
 
+    @allow(public("certificates are public"))
     async def list_authorities(self) -> str:
         """Return roots (PEM): of the cloud's port if it uses its own authority, and of the organizations that the
         caller sees.

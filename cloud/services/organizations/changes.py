@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cloud.domain.organizations import keys
-from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
+from cloud.domain.permissions.rules import allow, signed_in
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema import ErrorKind, MachineError
@@ -27,10 +28,11 @@ class AuditPage:
     places: Mapping[tuple[str, str], str]
 
 
-@guarded(call_rules.CHANGES)
+@guarded
 class ChangeService(Service):
     """A request of the page of changes."""
 
+    @allow(signed_in("changes in organizations that the caller owns"))
     async def changes(self, query: AuditQuery) -> AuditPage:
         """Return changes in the caller's organization; PERMISSION unless the caller owns all of it."""
 

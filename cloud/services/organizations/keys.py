@@ -9,6 +9,7 @@ from cloud.domain.organizations import keys
 from cloud.domain.organizations.keys import Grant, Kind
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, Role, place_of, role_at
+from cloud.domain.permissions.rules import GIVES, allow, owner, signed_in
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
@@ -32,6 +33,7 @@ COPY: Final = " (copy)"
 class Keys(Service):
     """API keys and their roles."""
 
+    @allow(GIVES)
     async def create_key(self, authorizations: Sequence[m.Authorization], name: str = "") -> m.NewKey:
         """Create a key with roles that the caller may grant. Its secret is returned only once."""
 
@@ -43,6 +45,7 @@ class Keys(Service):
 
         return m.NewKey(*await self.change(work)) if authorizations else _no_role()
 
+    @allow(owner(ObjectKind.KEY, "id"))
     async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Create a key with the roles of another one."""
 
@@ -53,10 +56,12 @@ class Keys(Service):
 
         return m.NewKey(*await self.change(work))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "org_id"))
     async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
         """Return the keys of an organization."""
         return await self.read(lambda sql: [_key(key) for key in keys.keys(sql, org_id)])
 
+    @allow(owner(ObjectKind.ROBOT, "robot_id"))
     async def get_robot_api_keys(self, robot_id: str) -> list[m.APIKeyWithAuthorizations]:
         """Return the keys of the caller's organization that have a role at this machine itself."""
 
@@ -66,6 +71,7 @@ class Keys(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.KEY, "id"))
     async def rename_key(self, id: str, name: str) -> m.RenamedKey:  # noqa: A002 - field of the wire
         """Rename a key."""
 
@@ -75,17 +81,20 @@ class Keys(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.KEY, "id"))
     async def rotate_key(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Replace the secret of a key; the old one becomes invalid immediately."""
         key = await self.change(lambda sql: keys.rotate_key(sql, id))
         return m.NewKey(id, key)
 
+    @allow(owner(ObjectKind.KEY, "id"))
     async def delete_key(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a key, which becomes invalid immediately."""
         await self.change(lambda sql: keys.delete_key(sql, id))
 
     # ---- roles
 
+    @allow(GIVES)
     async def add_role(self, authorization: m.Authorization) -> None:
         """Add a role to a key."""
 
@@ -95,6 +104,7 @@ class Keys(Service):
 
         await self.change(work)
 
+    @allow(GIVES)
     async def remove_role(self, authorization: m.Authorization) -> None:
         """Remove a role from a key."""
 
@@ -104,6 +114,7 @@ class Keys(Service):
 
         await self.change(work)
 
+    @allow(GIVES)
     async def change_role(self, old_authorization: m.Authorization, new_authorization: m.Authorization) -> None:
         """Replace a role of a key with another one."""
 
@@ -136,6 +147,7 @@ class Keys(Service):
             raise missing("key", authorization.identity_id)
         return grant
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_authorizations(
         self, organization_id: str, resource_ids: Sequence[str] = ()
     ) -> list[m.Authorization]:
@@ -159,6 +171,7 @@ class Keys(Service):
 
         return await self.read(work)
 
+    @allow(signed_in("what the caller may do"))
     async def check_permissions(self, permissions: Sequence[m.AuthorizedPermissions]) -> list[m.AuthorizedPermissions]:
         """Return which of the permissions the caller has; unknown ones are never granted. INVALID if empty."""
         if not permissions:

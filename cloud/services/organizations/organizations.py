@@ -11,6 +11,7 @@ from cloud.domain.data import retention
 from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.people import invites, people
 from cloud.domain.permissions.access import ObjectKind, Role, belongs, holder, is_home, place_of
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_owner, operator, owner, signed_in
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown
 from cloud.domain.training import jobs
 from cloud.services.common import messages as m
@@ -25,6 +26,7 @@ class Organizations(Service):
 
     # ---- organizations
 
+    @allow(ROLE_ANYWHERE)
     async def list_organizations(self) -> list[m.Organization]:
         """Return the organizations in which the caller has a role."""
 
@@ -34,10 +36,12 @@ class Organizations(Service):
 
         return await self.read(work)
 
+    @allow(ROLE_ANYWHERE)
     async def get_organization(self, organization_id: str) -> m.Organization:
         """Return an organization in which the caller has a role; NOT_FOUND otherwise."""
         return await self.read(lambda sql: _organization(_visible(sql, self.author, organization_id)))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def update_organization(
         self,
         organization_id: str,
@@ -62,14 +66,17 @@ class Organizations(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def update_organization_namespace(self, organization_id: str, new_public_namespace: str) -> m.Organization:
         """Set the namespace of an organization; see update_organization."""
         return await Organizations.update_organization(self, organization_id, public_namespace=new_public_namespace)
 
+    @allow(signed_in("whether a namespace is available"))
     async def get_organization_namespace_availability(self, public_namespace: str, organization_id: str = "") -> bool:
         """Return whether a namespace is available, for any caller."""
         return await self.read(lambda sql: tenants.namespace_is_free(sql, public_namespace))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def delete_organization(self, organization_id: str) -> None:
         """Delete an organization without locations, with its keys, training jobs and the data of its machines."""
 
@@ -85,6 +92,7 @@ class Organizations(Service):
 
     # ---- locations
 
+    @allow(ROLE_ANYWHERE)
     async def list_locations(self, organization_id: str) -> list[m.Location]:
         """Return the locations of an organization, and those shared with it, in which the caller has a role."""
 
@@ -99,10 +107,12 @@ class Organizations(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.LOCATION, "location_id"))
     async def get_location(self, location_id: str) -> m.Location:
         """Return a location."""
         return await self.read(lambda sql: self._location(sql, location_id))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_location(
         self, organization_id: str, name: str, parent_location_id: str | None = None
     ) -> m.Location:
@@ -114,6 +124,7 @@ class Organizations(Service):
 
         return await self.change(work)
 
+    @allow(home_owner(ObjectKind.LOCATION, "location_id"))
     async def update_location(
         self,
         location_id: str,
@@ -134,6 +145,7 @@ class Organizations(Service):
 
         return await self.change(work)
 
+    @allow(home_owner(ObjectKind.LOCATION, "location_id"))
     async def delete_location(self, location_id: str) -> None:
         """Delete an empty location."""
 
@@ -176,34 +188,42 @@ class Organizations(Service):
         text = metadata_text(data) if not heavy(data) else await self.offload(LARGE, lambda: metadata_text(data))
         await self.change(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_organization_metadata(self, organization_id: str) -> Shown:
         """Return the metadata of an organization."""
         return await self._metadata(ObjectKind.ORGANIZATION, "organization", organization_id)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def update_organization_metadata(self, organization_id: str, data: Mapping[str, Any]) -> None:
         """Replace the metadata of an organization."""
         await self._set_metadata("organization", organization_id, data)
 
+    @allow(operator(ObjectKind.LOCATION, "location_id"))
     async def get_location_metadata(self, location_id: str) -> Shown:
         """Return the metadata of a location."""
         return await self._metadata(ObjectKind.LOCATION, "location", location_id)
 
+    @allow(owner(ObjectKind.LOCATION, "location_id"))
     async def update_location_metadata(self, location_id: str, data: Mapping[str, Any]) -> None:
         """Replace the metadata of a location."""
         await self._set_metadata("location", location_id, data)
 
+    @allow(operator(ObjectKind.ROBOT, "id"))
     async def get_robot_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """Return the metadata of a machine."""
         return await self._metadata(ObjectKind.ROBOT, "robot", id)
 
+    @allow(owner(ObjectKind.ROBOT, "id"))
     async def update_robot_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace the metadata of a machine."""
         await self._set_metadata("robot", id, data)
 
+    @allow(operator(ObjectKind.PART, "id"))
     async def get_robot_part_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """Return the metadata of a part."""
         return await self._metadata(ObjectKind.PART, "part", id)
 
+    @allow(owner(ObjectKind.PART, "id"))
     async def update_robot_part_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace the metadata of a part."""
         await self._set_metadata("part", id, data)

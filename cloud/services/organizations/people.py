@@ -9,8 +9,8 @@ from cloud.domain.organizations import keys, tenants
 from cloud.domain.organizations.keys import Grant
 from cloud.domain.people import invites, people
 from cloud.domain.people.invites import Invite
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, Role, belongs, require
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner, signed_in
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.services.organizations import invitation_messages as i
@@ -24,6 +24,7 @@ PATH: Final = "/invites/"
 class People(Service):
     """Members of an organization and its invitations."""
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_organization_members(self, organization_id: str) -> m.OrganizationMembers:
         """Return the people who have keys of the organization, and the open invitations."""
 
@@ -39,6 +40,7 @@ class People(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_organization_invite(
         self,
         organization_id: str,
@@ -59,6 +61,7 @@ class People(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def update_organization_invite_authorizations(
         self,
         organization_id: str,
@@ -76,6 +79,7 @@ class People(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def resend_organization_invite(
         self, organization_id: str, email: str, send_email_invite: bool | None = None
     ) -> m.OrganizationInvite:
@@ -88,24 +92,29 @@ class People(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def delete_organization_invite(self, organization_id: str, email: str) -> None:
         """Withdraw an invitation; its link becomes invalid immediately."""
         await self.change(lambda sql: invites.withdraw(sql, invites.invite(sql, organization_id, email, self.now())))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def delete_organization_member(self, organization_id: str, user_id: str) -> None:
         """Delete all keys of a person in the organization; they become invalid immediately."""
         await self.change(lambda sql: people.remove(sql, organization_id, user_id))
 
     # ---- search for people and organizations, limited to the caller's organization
 
+    @allow(signed_in("members of the caller's organization"))
     async def get_user_id_by_email(self, email: str) -> str:
         """Return the id of a person in the caller's organization; NOT_FOUND for all others."""
         return await self.read(lambda sql: self._person(sql, email)[0])
 
+    @allow(signed_in("the caller's organization"))
     async def list_organizations_by_user(self, user_id: str) -> list[m.OrgDetails]:
         """Return the caller's organization if the person is in it; NOT_FOUND for all others."""
         return await self.read(lambda sql: [_details(self._person(sql, user_id)[1])])
 
+    @allow(ROLE_ANYWHERE)
     async def search_organizations(
         self,
         org_id: str | None = None,
@@ -150,15 +159,17 @@ class People(Service):
         return grants
 
 
-@guarded(call_rules.INVITATIONS)
+@guarded
 class Invitations(Service):
     """machine.cloud.v1.InvitationService: invitations beyond the published API, for commands and pages."""
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_invites(self, organization_id: str) -> i.ListInvitesResponse:
         """Return the open invitations with the state of their mails, and whether the cloud has a mail server."""
         opened = await self.read(lambda sql: invites.open_invites(sql, organization_id, self.now()))
         return i.ListInvitesResponse([_open_invite(invite) for invite in opened], self.cloud.mails)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_invite_link(self, organization_id: str, email: str) -> str:
         """Create a link that accepts an invitation, without mailing it; an earlier link becomes invalid.
 

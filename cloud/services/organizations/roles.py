@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cloud.domain.fleet.fleet import fleet, locations
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.domain.permissions.credentials import require_in_force
+from cloud.domain.permissions.rules import GIVES, allow, operator, signed_in
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 
 
-@guarded(call_rules.ROLES)
+@guarded
 class RoleService(Service):
     """The calls about roles for one caller."""
 
+    @allow(GIVES)
     async def places(self, organizations: Sequence[m.Organization]) -> Mapping[tuple[str, str], str]:
         """Return the places where the caller may grant roles (organizations, locations, machines) with names."""
 
@@ -37,12 +38,14 @@ class RoleService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization", inside=True))
     async def owns(self, organization: str) -> bool:
         """Return whether the caller is an owner of the whole organization."""
         return await self.read_checked(
             lambda sql: role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization)) >= Role.OWNER
         )
 
+    @allow(signed_in("nothing but an error after signing out"))
     async def still_signed_in(self) -> None:
         """Raise UNAUTHENTICATED if the caller has signed out, for pages that need nothing else of the database."""
         await self.read(lambda sql: require_in_force(sql, self.author))

@@ -10,7 +10,9 @@ from msgspec.structs import asdict
 
 from cloud.documents.readable import check_readable
 from cloud.domain.machines import machines
-from cloud.domain.permissions import call_rules, registry_access
+from cloud.domain.permissions import registry_access
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import READABLE, allow, operator, owner
 from cloud.domain.registry import files as registered
 from cloud.domain.registry import items
 from cloud.domain.registry.files import File
@@ -27,13 +29,14 @@ from schema import ErrorKind, MachineError
 LINK: Final = timedelta(hours=1)  # validity of a link to a package
 
 
-@guarded(call_rules.PACKAGES)
+@guarded
 class PackageService(Service):
     """A call of PackageService. Packages are named `organization/name` or `namespace:name`.
 
     Published methods that are missing here are UNIMPLEMENTED.
     """
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_package(
         self,
         organization_id: str,
@@ -67,6 +70,7 @@ class PackageService(Service):
             )
         return item
 
+    @allow(owner(ObjectKind.ITEM, "id"))
     async def delete_package(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -80,6 +84,7 @@ class PackageService(Service):
 
         await self.change(work)
 
+    @allow(READABLE)
     async def get_package(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -103,6 +108,7 @@ class PackageService(Service):
         item, file = await self.read(work)
         return self._package(item, file, with_url=include_url is not False)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_packages(
         self,
         organization_id: str,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cloud.domain.permissions import registry_access
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import READABLE, allow, owner
 from cloud.domain.registry import files, items
 from cloud.domain.registry.deprecation import of_item
 from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, RegistryItem
@@ -26,17 +27,20 @@ class Registry(Service):
 
     # ---- items of any type
 
+    @allow(READABLE)
     async def get_registry_item(
         self, item_id: str, include_markdown_documentation: bool | None = None
     ) -> m.RegistryItem:
         """Return an item that is public or belongs to an organization in which the caller has a role."""
         return await self.read(lambda sql: self._shown(sql, registry_access.find(sql, self.author, item_id)))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_registry_item(self, organization_id: str, name: str, type: m.PackageType) -> None:  # noqa: A002 - field of the wire
         """Create an item without versions, private to its organization."""
         kind = type_of(type)
         await self.change(lambda sql: items.create(sql, organization_id, name, kind, self.now()))
 
+    @allow(owner(ObjectKind.ITEM, "item_id"))
     async def update_registry_item(
         self,
         item_id: str,
@@ -77,6 +81,7 @@ class Registry(Service):
 
         await self.change(work)
 
+    @allow(READABLE)
     async def list_registry_items(
         self,
         organization_id: str | None = None,
@@ -125,10 +130,12 @@ class Registry(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ITEM, "item_id"))
     async def delete_registry_item(self, item_id: str) -> None:
         """Delete an item with all its versions. Machines keep downloaded copies."""
         await self.change(lambda sql: items.delete(sql, items.find(sql, item_id), self.now()))
 
+    @allow(owner(ObjectKind.ITEM, "item_id"))
     async def rename_registry_item(self, item_id: str, new_name: str) -> m.RegistryItem:
         """Rename an item; configurations must then use the new name."""
 
@@ -141,6 +148,7 @@ class Registry(Service):
 
     # ---- modules
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_module(self, organization_id: str, name: str) -> m.NewModule:
         """Create a module without versions."""
 
@@ -150,6 +158,7 @@ class Registry(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ITEM, "module_id"))
     async def update_module(
         self,
         module_id: str,
@@ -186,6 +195,7 @@ class Registry(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ITEM, "module_id"))
     async def upload_module_file(
         self,
         module_id: str,
@@ -200,6 +210,7 @@ class Registry(Service):
         await upload(self, module, place, pieces, module.metadata)
         return self._page(module)
 
+    @allow(READABLE)
     async def get_module(self, module_id: str, include_markdown_documentation: bool | None = None) -> m.Module:
         """Return a module that is public or belongs to an organization in which the caller has a role."""
 
@@ -209,6 +220,7 @@ class Registry(Service):
 
         return await self.read(work)
 
+    @allow(READABLE)
     async def list_modules(
         self, organization_id: str | None = None, include_markdown_documentation: bool | None = None
     ) -> list[m.Module]:

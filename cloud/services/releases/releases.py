@@ -16,7 +16,8 @@ from msgspec import structs
 from cloud.blobs import discard
 from cloud.documents.pieces import LARGE
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.domain.releases import files, imports, metadata, own, reports, repository, rollouts
 from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Service, guarded
@@ -34,12 +35,14 @@ IMPORT_WAIT: Final = 20.0  # seconds that a call waits for news of an import
 class Releases(Service):
     """Releases of an organization."""
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def create_release_keys(self, organization_id: str) -> list[m.ReleaseKey]:
         """Create keys of the cloud for snapshot and timestamp, which are in use once a root.json lists them."""
         await self._load()
         keys = await self.change(lambda sql: repository.create_keys(sql, organization_id, self.now()))
         return [m.ReleaseKey(role, key.keyid, key.public) for role, key in keys.items()]
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def update_release_metadata(
         self, organization_id: str, root_json: bytes = b"", targets_json: bytes = b""
     ) -> list[m.ReleaseMetadata]:
@@ -53,6 +56,7 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def rotate_release_keys(self, organization_id: str) -> list[m.ReleaseMetadata]:
         """Replace the keys that the cloud keeps for an organization; see cloud.domain.releases.own.rotate."""
         await self._load()
@@ -63,6 +67,7 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def set_release_channels(
         self, organization_id: str, program: str, version: str, channels: Sequence[str]
     ) -> list[m.ReleaseTarget]:
@@ -93,6 +98,7 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def start_release_import(self, organization_id: str) -> m.ReleaseImport:
         """Import the programs of the cloud's own version; the call does not wait for it. See `importing`.
 
@@ -107,10 +113,12 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_release_import(self, organization_id: str) -> m.ReleaseImport:
         """Return the newest import of an organization."""
         return await self.read(lambda sql: _import(sql, organization_id))
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def wait_for_release_import(self, organization_id: str, number: int) -> m.ReleaseImport:
         """Return the newest import of an organization, once its number differs, or after IMPORT_WAIT."""
         with (
@@ -125,6 +133,7 @@ class Releases(Service):
                         state = await self.read(lambda sql: _import(sql, organization_id))
         return state
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def upload_release_file(self, organization_id: str, sha256: str, pieces: AsyncIterator[bytes]) -> int:
         """Store the file with this SHA-256, and return its size in bytes. Nothing is stored if the upload ends early.
 
@@ -151,14 +160,17 @@ class Releases(Service):
                 return blob.size
             raise
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def has_release_file(self, organization_id: str, sha256: str) -> bool:
         """Return whether the file with this SHA-256 is stored, so that it need not be sent again."""
         return await self.read(lambda sql: files.by_digest(sql, organization_id, sha256)) is not None
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_release_metadata(self, organization_id: str, name: str) -> bytes:
         """Return a metadata file by its name, such as `targets.json` or `2.root.json`; NOT_FOUND."""
         return (await self.read(lambda sql: repository.document(sql, organization_id, name))).content
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_releases(self, organization_id: str) -> m.ReleaseRepository:
         """Return metadata, targets and rollouts; all empty without a repository."""
 
@@ -172,6 +184,7 @@ class Releases(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def start_rollout(
         self,
         organization_id: str,
@@ -200,6 +213,7 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def set_rollout_state(self, organization_id: str, program: str, version: str, state: str) -> m.RolloutInfo:
         """Pause (`paused`), resume (`active`), stop (`stopped`) or finish (`finished`) a rollout."""
         if state not in _SETTABLE:
@@ -215,6 +229,7 @@ class Releases(Service):
 
         return await self.change(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_rollout(self, organization_id: str, program: str, version: str) -> m.RolloutStatus:
         """Return a rollout and its machines, at most MAX_LISTED."""
 
@@ -235,7 +250,7 @@ class Releases(Service):
         await self.offload(LARGE, metadata.load)
 
 
-@guarded(call_rules.RELEASES)
+@guarded
 class ReleaseService(Releases):
     """machine.cloud.v1.ReleaseService."""
 

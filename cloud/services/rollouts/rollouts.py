@@ -15,7 +15,8 @@ from cloud.domain.configurations import fragments
 from cloud.domain.configurations.revisions import until_fresh
 from cloud.domain.fleet.positions import Position, position_text, read_position
 from cloud.domain.organizations.keys import key
-from cloud.domain.permissions.rollout_rules import ROLLOUTS
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.domain.releases import metadata, own
 from cloud.domain.rollouts import choosing, records, stepping
 from cloud.domain.rollouts.choosing import Target
@@ -36,10 +37,11 @@ MAX_PAGE: Final = 1000
 ACTIONS: Final = ("pause", "resume", "next", "stop", "finish", "back")
 
 
-@guarded(ROLLOUTS)
+@guarded
 class RolloutService(Service):
     """Rollouts of an organization."""
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def preview_staged_rollout(
         self, organization_id: str, plan: m.RolloutPlan | None = None
     ) -> m.PreviewStagedRolloutResponse:
@@ -62,6 +64,7 @@ class RolloutService(Service):
             elsewhere,
         )
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def start_staged_rollout(
         self, organization_id: str, plan: m.RolloutPlan | None = None, expected: int | None = None
     ) -> str:
@@ -97,6 +100,7 @@ class RolloutService(Service):
 
         return await self.change(start)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_staged_rollouts(self, organization_id: str) -> list[m.StagedRollout]:
         """Return the rollouts of an organization: open ones first, then those that ended, newest first."""
 
@@ -107,6 +111,7 @@ class RolloutService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_staged_rollout(
         self,
         organization_id: str,
@@ -124,6 +129,7 @@ class RolloutService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_staged_machines(
         self,
         organization_id: str,
@@ -163,6 +169,7 @@ class RolloutService(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def change_staged_rollout(
         self,
         organization_id: str,
@@ -189,6 +196,7 @@ class RolloutService(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.FRAGMENT, "fragment_id"))
     async def update_fragment_for_rollout(
         self, fragment_id: str, fragment_config_json: str, last_known_update: datetime | None = None
     ) -> str:

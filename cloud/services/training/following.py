@@ -6,7 +6,8 @@ from typing import Final
 
 import trio
 
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, owner
 from cloud.domain.training import jobs
 from cloud.domain.training.jobs import JobRecord, StoredJobEvent
 from cloud.domain.triggering import training_targets as targets
@@ -22,10 +23,11 @@ MAX_WAIT: Final = 20  # seconds that one call waits for an event; proxies allow 
 MAX_JOBS: Final = 200  # jobs in a page
 
 
-@guarded(call_rules.TRAINING_JOBS)
+@guarded
 class TrainingService(Service):
     """A call of machine.cloud.v1.TrainingService."""
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def wait_for_events(
         self,
         id: str,  # noqa: A002 - field of the published calls
@@ -62,6 +64,7 @@ class TrainingService(Service):
         ended = job.state in FINAL and len(page) < most
         return m.WaitForEventsResponse([_event(entry) for entry in page], job.state.name, job.reason, ended)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_jobs(
         self, organization_id: str, status: str = "", before: int = 0, limit: int = 0
     ) -> m.ListJobsResponse:
@@ -85,10 +88,12 @@ class TrainingService(Service):
         page = await self.read(work)
         return m.ListJobsResponse([_job(entry) for entry in page], page[-1].number if len(page) == most else 0)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_notifications(self, organization_id: str) -> list[m.TrainingNotification]:
         """Return who is notified when a job of the organization has ended, with the last attempt for each target."""
         return [_notification(used) for used in await self.read(lambda sql: targets.used(sql, organization_id))]
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def add_notification(self, organization_id: str, type: str, value: str, secret: str = "") -> None:  # noqa: A002 - field of the call
         """Notify a webhook or an email address whenever a job of the organization has ended.
 
@@ -99,6 +104,7 @@ class TrainingService(Service):
             lambda sql: targets.add(sql, organization_id, type, value.strip(), secret.strip(), self.cloud.clock())
         )
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def remove_notification(self, organization_id: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
         """Notify a target no more."""
         await self.change(lambda sql: targets.remove(sql, organization_id, type, value))

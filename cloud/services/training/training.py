@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cloud.domain.data.sources import checked
-from cloud.domain.permissions import call_rules, registry_access
+from cloud.domain.permissions import registry_access
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, owner, signed_in
 from cloud.domain.registry import files
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import CONTAINER
@@ -37,10 +39,11 @@ _ARGUMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _STATE_OF: Final = {status: state for state, status in m.STATUS_OF.items()}
 
 
-@guarded(call_rules.TRAINING)
+@guarded
 class MLTrainingService(Service):
     """A call of MLTrainingService. As published, all calls need an owner of the organization."""
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def submit_training_job(
         self,
         organization_id: str,
@@ -72,6 +75,7 @@ class MLTrainingService(Service):
         check_examples(model_type, labels, await self.read(read))
         return await self.change(lambda sql: jobs.submit(sql, task, self.author, self.now()))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def submit_custom_training_job(
         self,
         organization_id: str,
@@ -122,10 +126,12 @@ class MLTrainingService(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def get_training_job(self, id: str) -> m.TrainingJobMetadata:  # noqa: A002 - field of the wire
         """Return a job."""
         return await self.read(lambda sql: _metadata(jobs.job(sql, id)))
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_training_jobs(
         self, organization_id: str, status: m.TrainingStatus = m.TrainingStatus.UNSPECIFIED
     ) -> list[m.TrainingJobMetadata]:
@@ -133,14 +139,17 @@ class MLTrainingService(Service):
         state = _STATE_OF.get(status)
         return await self.read(lambda sql: [_metadata(entry) for entry in jobs.jobs(sql, organization_id, state)])
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def cancel_training_job(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Cancel a job that has not ended. A running one gets time to end, and is CANCELING meanwhile."""
         await self.change(lambda sql: jobs.cancel(sql, id, self.now()))
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def delete_completed_training_job(self, id: str) -> None:  # noqa: A002 - field of the wire
         """Delete a job that has ended, whether it succeeded or not, with its log. Its model stays in the registry."""
         await self.change(lambda sql: jobs.delete(sql, id))
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def get_training_job_logs(
         self,
         id: str,  # noqa: A002 - field of the wire
@@ -156,11 +165,13 @@ class MLTrainingService(Service):
 
         return await self.read(work)
 
+    @allow(signed_in("the environment of training scripts"))
     async def list_supported_containers(self) -> dict[str, m.Container]:
         """Return the environment of scripts, which are run without containers; empty if this cloud runs no scripts."""
         await self.read(lambda sql: None)
         return {container.key: container for container in self._containers()}
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_containers(self, organization_id: str) -> list[m.Container]:
         """Return the same environment as ListSupportedContainers."""
         return self._containers()

@@ -8,7 +8,8 @@ from typing import Final
 
 from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
-from cloud.domain.permissions import call_rules
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import allow, owner
 from cloud.domain.training import jobs, reports
 from cloud.domain.training.jobs import JobRecord, StoredJobEvent
 from cloud.domain.training.pictures import examples
@@ -42,14 +43,16 @@ class ReportedJob:
     present: set[str]
 
 
-@guarded(call_rules.TRAINING_PAGES)
+@guarded
 class TrainingPageService(Service):
     """A call of a training page, for owners, as for the published calls."""
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization"))
     async def jobs(self, organization: str, before: int, limit: int) -> list[JobRecord]:
         """Return jobs with lower numbers than `before` (0: all), newest first."""
         return await self.read(lambda sql: jobs.page(sql, organization, None, before, limit))
 
+    @allow(owner(ObjectKind.DATASET, "dataset"))
     async def examination(self, dataset: str, model_type: ModelType, labels: Sequence[str]) -> MachineError | None:
         """Return the error with which a job would be refused now, None if it would be accepted."""
         try:
@@ -67,10 +70,12 @@ class TrainingPageService(Service):
             return error
         return None
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization"))
     async def next_version(self, organization: str, model: str) -> str:
         """Return a version of a model that is probably free: the number of its jobs and one."""
         return str(1 + await self.read(lambda sql: jobs.count_of_model(sql, organization, model)))
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def seen_job(self, id: str) -> SeenJob:  # noqa: A002 - the field of the published calls
         """Return a job."""
 
@@ -89,12 +94,14 @@ class TrainingPageService(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def events(self, id: str, after: int | None) -> list[StoredJobEvent]:  # noqa: A002 - as above
         """Return the events of a job with higher numbers than `after`; with None, the newest ones."""
         return await self.read(
             lambda sql: jobs.newest(sql, id, LINES) if after is None else jobs.events_after(sql, id, after)
         )
 
+    @allow(owner(ObjectKind.JOB, "id"))
     async def report(self, id: str) -> ReportedJob:  # noqa: A002 - as above
         """Return the report of a job."""
 
@@ -109,6 +116,7 @@ class TrainingPageService(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.ORGANIZATION, "organization"))
     async def versions(self, organization: str, model: str) -> list[tuple[JobRecord, Report | None]]:
         """Return the trained versions of a model, newest first, with their reports."""
         return await self.read(lambda sql: reports.versions(sql, organization, model))

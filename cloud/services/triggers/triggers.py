@@ -15,8 +15,8 @@ from cloud.domain.data.pages import Page
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner
 from cloud.domain.permissions.shown import reads_secrets
 from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
@@ -65,10 +65,11 @@ class Overview:
     latest: Delivery | None
 
 
-@guarded(call_rules.TRIGGERS)
+@guarded
 class TriggerService(Service):
     """machine.cloud.v1.TriggerService: triggers and deliveries for commands, and further methods for pages."""
 
+    @allow(ROLE_ANYWHERE)
     async def overview(self) -> list[Overview]:
         """Return all parts that have triggers, or problems in them, sorted by name."""
 
@@ -98,6 +99,7 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.PART, "part_id", inside=True))
     async def place(self, part_id: str) -> tuple[Where, bool]:
         """Return the location of a part, and whether the caller is an owner there."""
 
@@ -106,6 +108,7 @@ class TriggerService(Service):
 
         return await self.read_checked(work)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def list_triggers(self, part_id: str) -> m.Triggers:
         """Return the triggers of a part."""
 
@@ -128,10 +131,12 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def captured_methods(self, part_id: str) -> list[str]:
         """Return what a part has captured, such as `sensor:door:Readings`, sorted, at most METHODS."""
         return await self.read(lambda sql: sources.methods_of(sql, part_id, METHODS))
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def list_deliveries(
         self, part_id: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = 0
     ) -> list[m.Delivery]:
@@ -144,6 +149,7 @@ class TriggerService(Service):
         page = await self._deliveries(part_id, trigger, state, before, limit or PAGE)
         return [_summary(delivery) for delivery in page]
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def stored_deliveries(
         self, part_id: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
     ) -> list[Delivery]:
@@ -170,11 +176,13 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def get_delivery(self, part_id: str, delivery_id: str) -> m.DeliveryRecord:
         """Return a delivery with its headers, its body and all its attempts."""
         delivery, attempts = await self._delivery(part_id, delivery_id)
         return m.DeliveryRecord(_summary(delivery), dict(delivery.headers), delivery.body, attempts)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def stored_delivery(self, part_id: str, delivery_id: str) -> tuple[Delivery, list[Attempt]]:
         """Return a delivery with all its attempts."""
         return await self._delivery(part_id, delivery_id)
@@ -186,6 +194,7 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    @allow(operator(ObjectKind.PART, "part_id"))
     async def explain_trigger(
         self, part_id: str, trigger: str, reading: Mapping[str, Any] | None = None
     ) -> m.TriggerTest:
@@ -206,6 +215,7 @@ class TriggerService(Service):
 
         return await self.read(work)
 
+    @allow(owner(ObjectKind.PART, "part_id"))
     async def send_test(
         self, part_id: str, trigger: str, value: str = "", reading: Mapping[str, Any] | None = None
     ) -> list[str]:
@@ -235,10 +245,12 @@ class TriggerService(Service):
 
         return await self.change(work)
 
+    @allow(owner(ObjectKind.PART, "part_id"))
     async def replay_delivery(self, part_id: str, delivery_id: str) -> None:
         """Send a delivery again immediately, with the same body and id. PRECONDITION while it is being sent."""
         await self.change(lambda sql: deliveries.replay(sql, part_id, delivery_id, self.now()))
 
+    @allow(owner(ObjectKind.PART, "part_id"))
     async def start_trigger(self, part_id: str, trigger: str) -> None:
         """Resume sending to targets of a trigger that had reported that they are gone."""
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from cloud.domain.permissions.rules import AccessRule, public
 from cloud.services.common.base import Cloud
 from rpc.access import proof
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /connectivity/{part}": public("proves that this cloud answers, the same for parts that do not exist"),
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:

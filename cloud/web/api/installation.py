@@ -25,6 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, home_owner, machine, public
 from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
 from cloud.values.author import Author
@@ -42,6 +44,14 @@ KEYED: Final[Mapping[str, Collection[str]]] = {CONFIG: (API_KEY,), INSTALLER: (A
 
 _NONCE: Final = re.compile(r"[0-9a-f]{32}")
 _PLACE: Final = re.compile(r"@[A-Z]+@")
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /install.sh": public("the installer, which contains no secrets"),
+    "POST /machine/v1/install": public("the code is the credential; it is void after its use"),
+    "GET /api/json1/config": home_owner(ObjectKind.PART, "id"),
+    "GET /machine/v1/installer": machine("part"),
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from cloud.domain.permissions.rules import AccessRule, public
 from cloud.domain.registry.items import MODULE
 from cloud.services.common.base import Cloud
 from cloud.services.registry.archives import archive
@@ -13,6 +17,10 @@ from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
 from rpc.access import identity_of
 from schema import ErrorKind, MachineError
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /packages/{id}": public("with a signed link; otherwise callers that may read the package"),
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:

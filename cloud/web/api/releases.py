@@ -8,13 +8,16 @@ POST /api/v1/release-files/ORGANIZATION/SHA256       a new file; {"size": ...}
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, machine, owner, public
 from cloud.domain.releases.files import ReleaseFile
 from cloud.services.common.base import Cloud
 from cloud.services.releases.downloads import linked_file, metadata_for, target_for
@@ -23,6 +26,13 @@ from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
 from schema import ErrorKind, MachineError
 from uplink.releases import METADATA_PATH, RELEASE_FILES_PATH, TARGETS_PATH
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /releases/files/{id}": public("with a signed link"),
+    "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
+    "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
+    "POST /api/v1/release-files/{organization}/{sha256}": owner(ObjectKind.ORGANIZATION, "organization"),
+}
 
 
 def routes(cloud: Cloud) -> list[Route]:

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket
 
 from cloud.domain.permissions.authentication import author_of
-from cloud.domain.permissions.call_rules import check_answering
+from cloud.domain.permissions.calling import check_answering
 from cloud.services.common.base import Cloud
 from cloud.services.reverse.opening import until_caller_refused, until_machine_refused
 from cloud.values.author import Author

@@ -22,6 +22,7 @@ from cloud.documents.pieces import LARGE
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
+from cloud.domain.permissions.rules import AccessRule, signed_in
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.changes import ChangeService
 from cloud.values.author import KEY, LOCATION, PART, PERSON
@@ -73,6 +74,12 @@ class AuditEntry:
     detail: tuple[tuple[str, str, str], ...]  # name, value, and the value with shortened ids
     href: str
     difference: str
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /audit": signed_in("entries of organizations that the caller owns"),
+    "GET /audit.csv": signed_in("entries of organizations that the caller owns"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

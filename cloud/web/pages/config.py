@@ -16,6 +16,8 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.online import SILENCE
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator, owner
 from cloud.editing.comments import without_comments
 from cloud.editing.documents import outline, written
 from cloud.editing.edits import rewritten
@@ -38,6 +40,19 @@ from training import with_model
 
 PAGE: Final = 10  # revisions per page; each is shown with its difference
 SECTION: Final = ("Machines", "/")
+
+
+_PART: Final = operator(ObjectKind.PART, "part")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{part}/config": _PART,
+    "POST /machines/{part}/config": _PART | "saving: owners",
+    "POST /machines/{part}/config/check": _PART,
+    "POST /machines/{part}/config/complete": _PART,
+    "WS /machines/{part}/config/live": _PART,
+    "GET /machines/{part}/history": _PART,
+    "POST /machines/{part}/history": owner(ObjectKind.PART, "part"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,6 +13,8 @@ from starlette.routing import BaseRoute, Route
 
 from cloud.documents.pieces import LARGE
 from cloud.domain.machines.machines import PartRecord
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import FILTERED, OF_FORM, AccessRule, operator, public, signed_in
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.data import data_messages as m
@@ -34,6 +37,19 @@ LINES: Final = 200  # readings per page
 NO_TIMES: Final = {"view": "", "start": "", "end": "", "after": "", "plots": ""}
 INSTANT: Final = timedelta(microseconds=1)
 LATEST: Final = datetime.max.replace(tzinfo=UTC) - INSTANT
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /files/{id}": public("with a signed link; otherwise operators of the origin of the file"),
+    "GET /files/{id}/thumbnail": operator(ObjectKind.FILE, "id"),
+    "GET /data": FILTERED,
+    "GET /machines/{id}/data": signed_in("redirects to /data"),
+    "GET /data/series": FILTERED,
+    "GET /data/rows": FILTERED,
+    "GET /data/export": FILTERED,
+    "POST /data/change": signed_in("labels: operators; deleting: owners"),
+    "POST /data/retention": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, AccessRule
 from cloud.editing.forms import encoded_schema
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.web.common.site import author_of, offload
 
 KEPT = "private, max-age=31536000, immutable"  # the address contains the version of the content
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /configuration/schema": ROLE_ANYWHERE,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

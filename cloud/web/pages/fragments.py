@@ -14,6 +14,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule, operator, owner
 from cloud.editing.comments import without_comments
 from cloud.editing.documents import outline, written
 from cloud.editing.edits import rewritten
@@ -45,6 +47,20 @@ _WORDS: Final = {
     "public": Visibility.PUBLIC,
 }
 _SHOWN: Final = {_WORDS[word]: text for word, text in VISIBILITIES}
+
+
+_FRAGMENT: Final = operator(ObjectKind.FRAGMENT, "fragment")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /fragments": ROLE_ANYWHERE,
+    "POST /fragments": OF_FORM,
+    "GET /fragments/{fragment}": _FRAGMENT,
+    "POST /fragments/{fragment}": _FRAGMENT | "changes: owners",
+    "POST /fragments/{fragment}/check": _FRAGMENT,
+    "POST /fragments/{fragment}/complete": _FRAGMENT,
+    "GET /fragments/{fragment}/history": _FRAGMENT,
+    "POST /fragments/{fragment}/history": owner(ObjectKind.FRAGMENT, "fragment"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import trio
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import AccessRule, public
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.acceptance import accept_invite, opened_invite
 from cloud.services.organizations.people import PATH
@@ -16,6 +18,11 @@ from cloud.web.common.site import render
 from rpc import Peer
 from rpc.access import ADDRESS_FAILURES, Attempts, digest_of, group_of
 from schema import ErrorKind, MachineError
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /invites/{secret}": public("the secret in the path is the credential"),
+    "POST /invites/{secret}": public("the secret in the path is the credential"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import OF_FORM, AccessRule, signed_in
 from cloud.services.app import AppService
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
@@ -69,6 +70,13 @@ class Invited:
     expires: datetime
     roles: tuple[str, ...]
     mail: str
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /keys": signed_in("keys of the places that the caller owns"),
+    "POST /keys": OF_FORM,
+    "POST /keys/{id}/{action}": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

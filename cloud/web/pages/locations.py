@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from cloud.domain.fleet.fleet import FleetLocation
 from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule
 from cloud.services.app import AppService
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
@@ -29,6 +31,12 @@ class ShownLocation:
     home: bool  # whether it belongs to the caller's organization and the caller is an owner there
     guests: Sequence[m.OrganizationIdentity]
     secrets: Sequence[m.SharedSecret]
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /locations": ROLE_ANYWHERE,
+    "POST /locations/{id}/{action}": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

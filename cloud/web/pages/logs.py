@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -14,6 +15,8 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.machines.log_counts import KEPT, MAX_POINTS
 from cloud.domain.machines.logs import RETENTION
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.cursor import cursor
@@ -26,6 +29,15 @@ from schema import ErrorKind, MachineError
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+_BY_ID: Final = operator(ObjectKind.PART, "id")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{id}/logs": _BY_ID,
+    "GET /machines/{id}/logs/rates": _BY_ID,
+    "WS /live/logs/{id}": _BY_ID,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

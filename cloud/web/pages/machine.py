@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -16,7 +17,8 @@ from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.install_codes import TOPIC as CODE
 from cloud.domain.machines.logs import LogQuery
-from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import AccessRule, home_owner, operator, owner
 from cloud.domain.releases.agent_report import version_problems
 from cloud.domain.releases.reports import TOPIC as REPORT
 from cloud.domain.releases.requests import TOPIC as REQUEST
@@ -41,6 +43,26 @@ from schema import ErrorKind, MachineError
 LAST_LINES: Final = 10  # log lines on the page of an offline machine
 
 _PAGE_OF_MACHINE: Final = re.compile(r"/machines/(?P<machine>[^/]+)/(?P<page>[a-z]+)")
+
+
+_PART_OR_MACHINE: Final = operator(ObjectKind.PART, "id", ObjectKind.ROBOT)
+_BY_ID: Final = operator(ObjectKind.PART, "id")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{id}": _PART_OR_MACHINE,
+    "WS /live/machines/{id}": _PART_OR_MACHINE,
+    "POST /machines/{id}/rename": owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
+    "POST /machines/{id}/tags": owner(ObjectKind.ROBOT, "id"),
+    "POST /machines/{id}/restart": _BY_ID,
+    "POST /machines/{id}/agent/update": _BY_ID,
+    "POST /machines/{id}/agent/check": _BY_ID,
+    "POST /machines/{id}/setup": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "GET /machines/{id}/install": _PART_OR_MACHINE,
+    "WS /live/machines/{id}/install": _PART_OR_MACHINE,
+    "POST /machines/{id}/install": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "POST /machines/{id}/delete": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "POST /machines/{id}/parts": home_owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

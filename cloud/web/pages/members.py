@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import OF_FORM, AccessRule
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.people import Invitations
@@ -14,6 +18,12 @@ from cloud.web.pages.keys import KeyPages
 from schema import ErrorKind, MachineError
 
 HERE = "members"
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "POST /members": OF_FORM,
+    "POST /members/{action}": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import OF_FORM, READABLE, AccessRule, signed_in
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
@@ -36,6 +37,15 @@ class ModuleFileRow:
     platform: str
     uploaded: datetime | None
     digest: str = ""
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /modules": READABLE,
+    "POST /modules": OF_FORM,
+    "GET /modules/{item}": READABLE,
+    "POST /modules/{item}": signed_in("owners of the module"),
+    "GET /modules/{item}/download": READABLE,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -17,6 +17,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule, operator
 from cloud.domain.releases import imports
 from cloud.domain.releases.decision import RolloutState
 from cloud.services.common.base import Cloud
@@ -89,6 +91,14 @@ class OrganizationReleases:
     metadata: tuple[ReleaseMetadata, ...]
     by_cloud: bool  # the cloud keeps the keys
     imported: ReleaseImport
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /releases": ROLE_ANYWHERE,
+    "POST /releases": OF_FORM,
+    "WS /live/releases": ROLE_ANYWHERE,
+    "GET /releases/{organization}/{program}/{version}": operator(ObjectKind.ORGANIZATION, "organization"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -15,6 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, AccessRule, operator, owner
 from cloud.domain.triggering.deliveries import TOPIC, Delivery, DeliveryState
 from cloud.editing.triggering import EMPTY, FIELDS, entry_of, form_of
 from cloud.services.common.base import Cloud
@@ -64,6 +66,20 @@ class DeliveryFilter:
         """Return the filter as a query, for deliveries below number `before`."""
         fields = {"trigger": self.trigger, "state": self.state, "before": "" if before is None else str(before)}
         return urlencode({name: value for name, value in fields.items() if value})
+
+
+_PART: Final = operator(ObjectKind.PART, "part")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /triggers": ROLE_ANYWHERE,
+    "WS /live/triggers": ROLE_ANYWHERE,
+    "GET /machines/{part}/triggers": _PART,
+    "POST /machines/{part}/triggers": _PART | "testing a reading; sending: owners",
+    "WS /live/triggers/{part}": _PART,
+    "GET /machines/{part}/triggers/deliveries/{id}": _PART,
+    "POST /machines/{part}/triggers/deliveries/{id}": owner(ObjectKind.PART, "part"),
+    "WS /live/triggers/{part}/{id}": _PART,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +15,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from cloud.domain.alerts.states import TOPIC
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AT_ALERTS, AccessRule, operator
 from cloud.services.alerts.alert_messages import Alert
 from cloud.services.alerts.alerts import AlertService
 from cloud.services.common.base import Cloud
@@ -27,6 +30,15 @@ PAUSE: Final = 1.0  # seconds between two reads of all alerts
 PAGE: Final = 30  # events on a page
 CARDS: Final = 50  # alerts on a page: more would be too much to read, and to render
 MORNING: Final = 8  # hour of the day at which "until tomorrow" ends
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /alerts": AT_ALERTS,
+    "WS /live/alerts": AT_ALERTS,
+    "GET /alerts/count": AT_ALERTS,
+    "GET /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
+    "POST /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import OF_FORM, AccessRule, signed_in
 from cloud.services.alerts.alert_messages import AlertAnswer, AlertRule, AlertTarget, ExplainAlertRuleResponse
 from cloud.services.alerts.alerts import AlertService
 from cloud.services.app import AppService
@@ -42,6 +44,12 @@ class Shown:
     owner: bool = False
     rules: list[AlertRule] = field(default_factory=list)
     targets: list[AlertTarget] = field(default_factory=list)
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /alerts/rules": signed_in("rules of the caller's organization, for its operators"),
+    "POST /alerts/rules": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

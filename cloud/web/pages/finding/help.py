@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import AccessRule, signed_in
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.roles import RoleService
 from cloud.web.common.site import author_of, render
@@ -15,6 +17,12 @@ from cloud.web.help.library import help_library
 from schema import ErrorKind, MachineError
 
 LONGEST_SEARCH: Final = 200  # characters
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /help": signed_in("the documentation, the same for all callers"),
+    "GET /help/{folder}/{page}": signed_in("the documentation, the same for all callers"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import AccessRule, signed_in
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.roles import RoleService
@@ -19,6 +21,11 @@ from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 
 LONGEST: Final = 100  # characters
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /search": signed_in("machines that the caller may see, and pages that are the same for all"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 from cloud.domain.fleet import jobs
 from cloud.domain.fleet.work import PROGRAMS, WorkKind
 from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.rules import OWN_JOBS, ROLE_ANYWHERE, AccessRule, signed_in
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.fleet import fleet_messages as m
@@ -44,6 +45,19 @@ KINDS: Final = {
     WorkKind.RESTART: "Restart machine-server",
 }
 _ARGUMENTS: Final = ("kind", "fragment", "fragment_version", "path", "value", "program", "version", "tags", "place")
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /fleet": OWN_JOBS,
+    "POST /fleet/new": ROLE_ANYWHERE,
+    "POST /fleet/preview": signed_in("machines that the caller owns in its own organization"),
+    "POST /fleet/start": signed_in("machines that the caller owns in its own organization"),
+    "GET /fleet/{id}": OWN_JOBS,
+    "POST /fleet/{id}/{action}": OWN_JOBS,
+    "WS /live/fleet/{id}": OWN_JOBS,
+    "POST /fleet/views": signed_in("the caller's own views; shared ones: owners of the organization"),
+    "POST /fleet/views/{id}/delete": signed_in("the caller's own views; shared ones: owners of the organization"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

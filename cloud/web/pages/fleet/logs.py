@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from cloud.domain.fleet.fleet_logs import BUDGET, MAX_PARTS, FleetLog
 from cloud.domain.fleet.listing import FleetFilter, MachinePart
 from cloud.domain.machines.logs import RETENTION
+from cloud.domain.permissions.rules import FILTERED, AccessRule
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.cursor import cursor
@@ -33,6 +34,11 @@ class MachineLine:
 
     part: MachinePart
     line: ShownLine
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /logs": FILTERED,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

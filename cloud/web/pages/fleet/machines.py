@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
@@ -18,6 +19,7 @@ from cloud.domain.fleet.positions import position_text, read_position
 from cloud.domain.machines.listed import TOPIC
 from cloud.domain.machines.reported import fragment_revision
 from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.fleet.fleet_service import FleetCalls
@@ -33,6 +35,13 @@ from schema import MachineError
 
 SLOW_FRAME: Final = 1.0
 """Least seconds between two updates of a list of more than a page: in a large fleet, something changes all the time."""
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /": ROLE_ANYWHERE,
+    "WS /live/machines": ROLE_ANYWHERE,
+    "POST /machines": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

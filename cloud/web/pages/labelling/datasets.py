@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule, operator
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.data.datasets import DatasetService
@@ -26,6 +28,14 @@ LABELS: Final = 30  # labels in the table, unless all are requested
 MAX_NUMBER: Final = 2**62  # of a picture
 
 Action = Callable[[Request, str, FormData], Awaitable[None]]
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /datasets": ROLE_ANYWHERE,
+    "POST /datasets": OF_FORM | "operators of the organization that the form names",
+    "GET /datasets/{dataset}": operator(ObjectKind.DATASET, "dataset"),
+    "POST /datasets/{dataset}/{action}": operator(ObjectKind.DATASET, "dataset") | "deleting: owners",
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -9,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator
 from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
@@ -18,6 +21,17 @@ from cloud.web.common.site import author_of, check_size, redirect, render
 from cloud.web.views.labelling_view import PictureQuery, annotations_json, picture_json, save_message
 
 CONFLICT: Final = "another person has changed the same boxes in the meantime"
+
+
+_DATASET: Final = operator(ObjectKind.DATASET, "dataset")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /datasets/{dataset}/label": _DATASET,
+    "GET /datasets/{dataset}/label/{file}": _DATASET,
+    "GET /datasets/{dataset}/pictures/{file}": _DATASET,
+    "POST /datasets/{dataset}/pictures/{file}": _DATASET,
+    "POST /datasets/{dataset}/pictures/{file}/remove": _DATASET,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

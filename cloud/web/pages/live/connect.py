@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import AccessRule, operator, owner
 from cloud.services.app import AppService
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
@@ -18,6 +22,11 @@ from cloud.web.views.connect import ID, KEY, ConnectTarget, first_sensor, snippe
 from cloud.web.views.machine_view import view
 from cloud.web.views.setup import address_of
 from schema import MachineError
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{id}/connect": operator(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "POST /machines/{id}/connect": owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -6,12 +6,16 @@ Scripts of the page call the machine like any other client: by WebRTC, or throug
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.machines.online import Presence, presence
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, home_operator, operator
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.values.limits import FORM
@@ -19,6 +23,11 @@ from cloud.web.common.site import author_of, body_of, render, status_of
 from rpc.access import TOKEN_PATH
 from rpc.pages import arrangement_of
 from schema import MachineError
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "POST /machines/{id}/control/cards": home_operator(ObjectKind.PART, "id"),
+    "GET /machines/{id}/control": operator(ObjectKind.PART, "id"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, machine, operator
 from cloud.services.common.base import Cloud
 from cloud.services.data.contents import UploadContents
 from cloud.services.data.data_messages import DataType, SensorData, SensorMetadata, UploadMetadata
@@ -19,6 +22,12 @@ from cloud.web.common.site import author_of, body_of
 from schema import ErrorKind, MachineError
 
 JPEG: Final = b"\xff\xd8\xff"  # the first bytes of a JPEG file: ISO/IEC 10918-1, B.1.1.3
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{id}/snapshots": operator(ObjectKind.PART, "id") | "datasets: operators of the organization",
+    "POST /machines/{id}/snapshots": machine("id"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -11,6 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.machines.online import Presence, presence
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.statistics import statistics
@@ -20,6 +22,12 @@ from rpc.pages import STATISTICS, plot_props
 from schema import ErrorKind, MachineError
 
 HOUR: Final = 3_600_000  # milliseconds
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /machines/{id}/statistics": operator(ObjectKind.PART, "id"),
+    "GET /machines/{id}/statistics/series": operator(ObjectKind.PART, "id"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

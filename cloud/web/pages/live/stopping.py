@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.reverse.stopping import stop_all
@@ -15,6 +19,10 @@ from cloud.web.common.site import author_of, render, status_of
 from rpc.pages import wants_json
 from schema import MachineError
 from support.text.words import capitalize_first, took
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "POST /machines/{id}/stop-all": operator(ObjectKind.PART, "id", ObjectKind.ROBOT),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

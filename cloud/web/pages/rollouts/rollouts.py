@@ -14,6 +14,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, AccessRule, operator, owner
 from cloud.domain.rollouts.life import ENDED, MachineState
 from cloud.domain.rollouts.records import TOPIC
 from cloud.services.common.base import Cloud
@@ -46,6 +48,15 @@ class OrganizationRollouts:
     by_share: int  # open rollouts of versions by share, which commands start
 
 
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /rollouts": ROLE_ANYWHERE,
+    "WS /live/rollouts": ROLE_ANYWHERE,
+    "GET /rollouts/{organization}/{id}": operator(ObjectKind.ORGANIZATION, "organization"),
+    "POST /rollouts/{organization}/{id}": owner(ObjectKind.ORGANIZATION, "organization"),
+    "WS /live/rollouts/{organization}/{id}": operator(ObjectKind.ORGANIZATION, "organization"),
+}
+
+
 def routes(cloud: Cloud) -> list[BaseRoute]:
     """Return the routes of the list and of one rollout."""
     pages = _Pages(cloud)
@@ -66,14 +77,14 @@ class _Pages:
     async def _groups(self, author: Author, *, live: bool = False) -> list[OrganizationRollouts]:
         """Return the rollouts of all organizations of a key; with `live`, without the number of those by share."""
         service, groups = RolloutService(self._cloud, author), []
-        for organization, owner in await Editor(self._cloud, author).organizations():
+        for organization, may_change in await Editor(self._cloud, author).organizations():
             listed = await service.list_staged_rollouts(organization.id)
             by_share = 0 if live else await self._by_share(author, organization.id)
             groups.append(
                 OrganizationRollouts(
                     organization.id,
                     organization.name,
-                    owner,
+                    may_change,
                     [entry for entry in listed if entry.state not in ENDED],
                     [entry for entry in listed if entry.state in ENDED][:HISTORY],
                     by_share,

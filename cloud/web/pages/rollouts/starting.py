@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.rules import OF_FORM, ROLE_ANYWHERE, AccessRule
 from cloud.domain.rollouts.plan import RolloutKind
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
@@ -37,6 +38,12 @@ DEFAULTS: Final[Mapping[str, str]] = {
 """Fields of the form, with what they contain at first."""
 
 _STAGE: Final = re.compile(r"(?:([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%?(?: of)?)? ?(?:tag (.+))?")
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /rollouts/new": ROLE_ANYWHERE,
+    "POST /rollouts/new": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

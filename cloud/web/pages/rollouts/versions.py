@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -15,6 +16,7 @@ from cloud.domain.fleet.health import machine_state
 from cloud.domain.fleet.listing import FleetFilter
 from cloud.domain.fleet.positions import position_text, read_position
 from cloud.domain.machines import reported
+from cloud.domain.permissions.rules import ROLE_ANYWHERE, AccessRule
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetPage, FleetService
 from cloud.web.common.site import author_of, render
@@ -36,6 +38,11 @@ class VersionRow:
     server: str
     agent: str
     fragments: tuple[str, ...]
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /rollouts/versions": ROLE_ANYWHERE,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

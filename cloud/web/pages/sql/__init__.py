@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -19,6 +20,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.organizations.saved_queries import SavedQuery
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, operator, signed_in
 from cloud.domain.queries.bson import decode
 from cloud.domain.queries.query import EXAMPLES, QueryAnswer
 from cloud.domain.queries.statement import COLUMNS
@@ -44,6 +47,15 @@ TYPES: Final = {
     "data": "STRUCT",
 }
 """Types of the columns of the table."""
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /sql": signed_in("operators of the organization that the form names"),
+    "POST /sql/answer": signed_in("the same"),
+    "GET /sql/answer.csv": signed_in("the same"),
+    "POST /sql/answer.csv": signed_in("the same"),
+    "GET /sql/fields": operator(ObjectKind.ORGANIZATION, "organization"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.datastructures import FormData
@@ -12,6 +12,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.organizations.saved_queries import SavedQuery
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import OF_FORM, AccessRule, operator
 from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
 from cloud.values.limits import SQL_FORM
@@ -20,6 +22,12 @@ from rpc.pages import wants_json
 from schema import ErrorKind, MachineError
 
 Action = Callable[[DataService, SavedQuery, FormData], Awaitable[str]]
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "POST /sql/saved": OF_FORM | "operators of the organization that the form names",
+    "POST /sql/saved/{id}/{action}": operator(ObjectKind.QUERY, "id"),
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 from urllib.parse import quote
@@ -13,6 +14,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from cloud.documents.pieces import LARGE
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import AccessRule, owner, signed_in
 from cloud.domain.training import jobs
 from cloud.domain.training.jobs import JobRecord
 from cloud.services.app import AppService
@@ -30,6 +33,19 @@ from schema import ErrorKind, MachineError
 PAGE: Final = 50  # jobs per page
 PAUSE: Final = 0.5  # seconds between two updates of the page of a job
 LIST_PAUSE: Final = 1.0  # seconds between two reads of the list
+
+
+_JOB: Final = owner(ObjectKind.JOB, "id")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /training": signed_in("jobs of organizations that the caller owns"),
+    "WS /live/training": signed_in("the same"),
+    "GET /training/{id}": _JOB,
+    "GET /training/{id}/report": _JOB,
+    "GET /training/{id}/scores": _JOB,
+    "POST /training/{id}/{action}": _JOB,
+    "WS /live/training/{id}": _JOB,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -9,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.domain.permissions.access import Role
+from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.rules import AccessRule, owner
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.services.training.training_pages import TrainingPageService
@@ -18,6 +20,14 @@ from cloud.web.views import training_view as views
 from schema import ErrorKind, MachineError
 
 MACHINES: Final = 500  # parts to choose from
+
+
+_OWNERS: Final = owner(ObjectKind.ORGANIZATION, "organization")
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /models/{organization}/{model}": _OWNERS,
+    "POST /models/{organization}/{model}/use": _OWNERS | "changing a machine: its owners",
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

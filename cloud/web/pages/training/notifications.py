@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.domain.permissions.rules import OF_FORM, AccessRule, signed_in
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.training.following import TrainingService
@@ -14,6 +18,13 @@ from cloud.web.common.site import author_of, fields, redirect, render, status_of
 from schema import ErrorKind, MachineError
 
 PATH = "/training/notifications"
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /training/notifications": signed_in("those of organizations that the caller owns"),
+    "POST /training/notifications": OF_FORM,
+    "POST /training/notifications/remove": OF_FORM,
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

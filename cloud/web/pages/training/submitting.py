@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from cloud.domain.labelling.palette import LabelCount
+from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.rules import OF_FORM, AccessRule, owner
 from cloud.services.common.base import Cloud
 from cloud.services.data.datasets import DatasetService
 from cloud.services.labelling.labelling import LabellingService
@@ -51,6 +54,12 @@ class Wish:
             str(form.get("name", "")).strip(),
             str(form.get("version", "")).strip(),
         )
+
+
+RULES: Final[Mapping[str, AccessRule]] = {
+    "GET /training/new": owner(ObjectKind.DATASET, "dataset"),
+    "POST /training": OF_FORM | "owners of the dataset's organization",
+}
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions.access import ObjectKind, Place, Role, best, role_at
-from cloud.domain.permissions.call_rules import APP as RULES
-from cloud.domain.permissions.rules import AccessRule
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.services.app import AppService
 from cloud.services.common.base import Service, guarded
@@ -130,6 +129,7 @@ async def outcome(client: ApiClient, method: str, value: dict[str, Any]) -> Erro
     return None
 
 
+RULES = AppService.rules
 GUARDED = sorted(name for name, rule in RULES.items() if rule.of is not None and name != "tail_robot_part_logs")
 
 
@@ -275,20 +275,22 @@ async def test_reported_permissions_match_the_checks(world: World) -> None:
 def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
     with pytest.raises(TypeError, match="look"):
 
-        @guarded({})
+        @guarded
         class _Unruled(Service):
             async def look(self) -> None: ...
 
     with pytest.raises(TypeError, match="no argument other_id"):
 
-        @guarded({"look": AccessRule(Role.OWNER, ObjectKind.PART, "other_id")})
+        @guarded
         class _Misruled(Service):
+            @allow(owner(ObjectKind.PART, "other_id"))
             async def look(self, one_id: str) -> None: ...
 
     with pytest.raises(TypeError, match="before a change"):
 
-        @guarded({"delete_thing": AccessRule(Role.OWNER, ObjectKind.PART, "part", inside=True)})
+        @guarded
         class _Late(Service):
+            @allow(operator(ObjectKind.PART, "part", inside=True))
             async def delete_thing(self, part: str) -> None: ...
 
     for cls in (AppService, RobotService):
@@ -299,16 +301,19 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
 async def test_inner_rules_are_checked_first_in_the_first_transaction(world: World) -> None:
     asked: list[str] = []
 
-    @guarded(
-        {name: AccessRule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")}
-    )
+    rule = operator(ObjectKind.PART, "part", inside=True)
+
+    @guarded
     class _Inside(Service):
+        @allow(rule)
         async def look(self, part: str) -> str:
             return await self.read_checked(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
 
+        @allow(rule)
         async def leave(self, part: str) -> str:
             return await self.write_checked(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
 
+        @allow(rule)
         async def nothing(self, part: str) -> str:
             return part
 

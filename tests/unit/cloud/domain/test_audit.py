@@ -17,7 +17,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
-from cloud.domain.permissions.rules import SELF
+from cloud.domain.permissions.rules import READABLE, allow
 from cloud.server.memory import MemoryCloud
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
@@ -105,13 +105,14 @@ async def test_the_entry_is_in_the_transaction_of_the_change(cloud: MemoryCloud)
     """If either the change or its entry fails, both are rolled back."""
 
     class Broken(Service):
+        @allow(READABLE)
         async def delete_everything(self, organization_id: str) -> None:
             def work(sql: Sql) -> None:
                 sql.run("UPDATE organizations SET name = 'gone'")
 
             await self.change(work)
 
-    service = guarded({"delete_everything": SELF})(Broken)(cloud.cloud, Author(KEY, cloud.first.id))
+    service = guarded(Broken)(cloud.cloud, Author(KEY, cloud.first.id))
     original, audit.note = audit.note, _refuse
     try:
         with pytest.raises(MachineError):

@@ -16,7 +16,6 @@ from cloud.domain.organizations import sharing
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
-from cloud.domain.permissions.call_rules import APP as RULES
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.server.memory import APP, ROBOT
 from cloud.services.app import AppService
@@ -34,14 +33,14 @@ __all__ = ["world"]
 SHARED = (ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART)
 GUARDED = sorted(
     name
-    for name, rule in RULES.items()
+    for name, rule in AppService.rules.items()
     if rule.of in SHARED and not inspect.isasyncgenfunction(inspect.unwrap(getattr(AppService, name)))
 )
 
 
 @pytest.mark.parametrize("method", GUARDED)
 async def test_guests_have_their_role_except_for_moving_sharing_and_deleting(world: World, method: str) -> None:
-    rule = RULES[method]
+    rule = AppService.rules[method]
     assert rule.of is not None
     passed = arguments(method, rule.field, world.ids[rule.of])
     for key in (world.operator, world.owner):
@@ -57,7 +56,7 @@ async def test_guests_have_their_role_except_for_moving_sharing_and_deleting(wor
 
 
 def test_calls_reserved_for_the_owning_organization_are_listed() -> None:
-    assert {name for name, rule in RULES.items() if rule.home} == {
+    assert {name for name, rule in AppService.rules.items() if rule.home} == {
         "update_location",
         "delete_location",
         "share_location",

@@ -20,13 +20,13 @@ from starlette.routing import Route
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key, grants_of, organization_of
-from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.shown import shown
 from cloud.editing.merging import merged
 from cloud.editing.review import review
 from cloud.server.memory import APP, ROBOT, MemoryCloud, open_cloud
-from cloud.services.target import SERVICES
+from cloud.services.target import CALLS, SERVICES
 from cloud.values.author import KEY, PART, Author
 from cloud.web.app import application
 from cloud.web.views import editor
@@ -277,7 +277,7 @@ ASKED_BY: Mapping[str, Mapping[str, ObjectKind]] = {
 
 async def test_only_owners_read_secrets_by_any_call(planted: Planted) -> None:
     answered = set()
-    for service, rules in call_rules.CALLS.items():
+    for service, rules in CALLS.items():
         for name, rule in rules.items():
             of = {rule.field: rule.of} if rule.of is not None else ASKED_BY.get(name, {})
             if audit.is_change(name) or any(item not in planted.ids for item in of.values()) or "tail" in name:

@@ -1,4 +1,4 @@
-"""Every call and every route with every kind of caller agrees with cloud.domain.permissions.call_rules.
+"""Every call and every route with every kind of caller agrees with its rule.
 
 The calls come from the table of services that the port serves, the routes from the application. The test changes
 nothing: a transaction that writes is rolled back once the caller was let through to it.
@@ -28,9 +28,10 @@ from cloud.domain.data import datasets
 from cloud.domain.organizations import saved_queries as saved
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.permissions import audit, call_rules
+from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import SHARED, ObjectKind, Role
-from cloud.domain.permissions.rules import AccessRule
+from cloud.domain.permissions.calling import CALL_A_MACHINE
+from cloud.domain.permissions.rules import STANDARD, AccessRule, machine
 from cloud.domain.training.jobs import NewJob, submit
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents.installation import InstallationService
@@ -38,10 +39,12 @@ from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
 from cloud.services.data.contents import UploadContents
+from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
 from cloud.services.reverse.opening import connection_for
+from cloud.services.target import CALLS as RULED_CALLS
 from cloud.services.target import SERVICES
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
@@ -65,12 +68,8 @@ SHARED_CALLS: Final = {
     "InstallationService": InstallationService,
 }
 TABLES: Final[Mapping[str, Mapping[str, AccessRule]]] = {
-    **call_rules.CALLS,
-    "Editor": call_rules.EDITOR,
-    "FleetService": call_rules.FLEET,
-    "RoleService": call_rules.ROLES,
-    "ChangeService": call_rules.CHANGES,
-    "InstallationService": call_rules.INSTALLATION,
+    **RULED_CALLS,
+    **{name: service.rules for name, service in SHARED_CALLS.items()},
 }
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
 OWN: Final = "of the caller's own organization, or its own marks"
@@ -346,20 +345,18 @@ async def test_changes_without_a_role_in_the_table_are_refused_before_they_begin
 
 
 async def test_calls_without_a_key_are_refused_except_public_calls(cloud: MemoryCloud) -> None:
-    standard = {path[1:].partition("/")[0] for path in call_rules.STANDARD}
-    assert {*call_rules.CALLS, *standard} == set(cloud.router.names())
-    paths = [item.path for service in call_rules.CALLS for item in methods_of(table.SERVICES[service]).values()]
+    standard = {path[1:].partition("/")[0] for path in STANDARD}
+    assert {*RULED_CALLS, *standard} == set(cloud.router.names())
+    paths = [item.path for service in RULED_CALLS for item in methods_of(table.SERVICES[service]).values()]
     refused = set()
-    for path in (*paths, *call_rules.STANDARD):
+    for path in (*paths, *STANDARD):
         try:
             cloud.cloud.authenticator.authorize(path, {})
         except GRPCError as error:
             refused.update({path} if error.status is Status.UNAUTHENTICATED else ())
-    served = {path for path in call_rules.STANDARD if cloud.router.get(path) is not None}
-    assert served == set(call_rules.STANDARD)
-    assert {*paths, *call_rules.STANDARD} - refused == {
-        path for path, rule in call_rules.STANDARD.items() if rule.public
-    }
+    served = {path for path in STANDARD if cloud.router.get(path) is not None}
+    assert served == set(STANDARD)
+    assert {*paths, *STANDARD} - refused == {path for path, rule in STANDARD.items() if rule.public}
 
 
 async def test_calls_without_a_key_are_refused(world: World) -> None:
@@ -368,7 +365,7 @@ async def test_calls_without_a_key_are_refused(world: World) -> None:
     assert caught.value.kind is ErrorKind.UNAUTHENTICATED
 
 
-@pytest.mark.parametrize("name", sorted(call_rules.DATASYNC))
+@pytest.mark.parametrize("name", sorted(DataSyncService.rules))
 async def test_only_machines_and_owners_of_their_organization_upload(world: World, name: str) -> None:
     part = world.ids[ObjectKind.PART]
     metadata = m.UploadMetadata(part, "rdk:component:sensor", "s", "Readings", m.DataType.TABULAR_SENSOR)
@@ -382,7 +379,7 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
             "streaming_data_capture_upload": {"upload_metadata": metadata, "pieces": nothing()},
             "file_upload": {"part_id": part, "contents": nothing()},
         }[name]
-        refused = expected(world, call_rules.machine("part_id"), caller)
+        refused = expected(world, machine("part_id"), caller)
         try:
             await getattr(service, name)(**entry)
             kind: ErrorKind | None = None
@@ -396,7 +393,7 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
 async def test_calls_to_a_machine_follow_the_rule(world: World) -> None:
     part = world.ids[ObjectKind.PART]
     for caller in CALLERS:
-        refused = expected(world, call_rules.CALL_A_MACHINE, caller)
+        refused = expected(world, CALL_A_MACHINE, caller)
         if caller == "machine by its location":
             refused = None
         with pytest.raises(MachineError) as caught:

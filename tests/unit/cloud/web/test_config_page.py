@@ -12,7 +12,6 @@ import pytest
 from cloud.domain.fleet import watching
 from cloud.domain.machines.machines import note_seen
 from cloud.domain.organizations.first import create_owner
-from cloud.domain.permissions.call_rules import EDITOR as RULES
 from cloud.server.memory import MemoryCloud
 from cloud.services.configurations.editing import Editor
 from cloud.values.author import KEY, Author
@@ -242,8 +241,8 @@ async def test_all_pages_need_a_login(cloud: MemoryCloud, rover: Rover) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     fragment = (await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization))["id"]
     free = {"organizations"}
-    for name in RULES.keys() - free:
-        rule = RULES[name]
+    for name in Editor.rules.keys() - free:
+        rule = Editor.rules[name]
         assert rule.of is not None
         subject = {"part": rover.part, "fragment": fragment}[rule.field]
         more: tuple[Any, ...] = {

@@ -11,11 +11,11 @@ import pytest
 from cloud.domain.organizations import saved_queries
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.permissions import call_rules
 from cloud.domain.queries.bson import encode
 from cloud.server.memory import APP, MemoryCloud
 from cloud.services.data.data import DataService
 from cloud.services.data.data_messages import Filter
+from cloud.services.data.datasets import DatasetService
 from cloud.values.author import Author
 from rpc.api.client import ApiClient, methods_for
 from schema.errors import ErrorKind, MachineError
@@ -25,7 +25,7 @@ SECRET = "of-the-other"
 BOX = {"x_min_normalized": 0.0, "y_min_normalized": 0.0, "x_max_normalized": 1.0, "y_max_normalized": 1.0}
 PUBLISHED = [
     (service, name)
-    for service, rules in ((DATA, call_rules.DATA), (SETS, call_rules.DATASETS))
+    for service, rules in ((DATA, DataService.rules), (SETS, DatasetService.rules))
     for name in sorted(rules)
     if name in methods_for(service)
 ]
@@ -102,7 +102,7 @@ def arguments(name: str, ids: dict[str, str], filter: dict[str, Any]) -> dict[st
     }
     if name == "delete_tabular_data":
         values["filter"] = {"part_id": ids["part"]}
-    present = methods_for(DATA if name in call_rules.DATA else SETS)[name].arguments
+    present = methods_for(DATA if name in DataService.rules else SETS)[name].arguments
     return {key: value for key, value in values.items() if key in present}
 
 
