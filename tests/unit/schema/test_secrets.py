@@ -198,3 +198,8 @@ def test_mask_text_leaves_no_password(user: str, password: str) -> None:
 )
 def test_variables_of_fragments_and_environments_are_private(path: tuple[str, ...], private: bool) -> None:
     assert is_private_path(path) is private
+
+
+def test_an_empty_password_of_an_address_is_not_masked() -> None:
+    assert mask_text("http://user:@host/") == "http://user:@host/"
+    assert mask_text("http://user:x@host/") == f"http://user:{MASK}@host/"

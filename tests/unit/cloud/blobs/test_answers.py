@@ -132,3 +132,8 @@ def test_names_and_keys() -> None:
     for bad in ("", "a/b", "..", "a.part", "é"):
         with pytest.raises(ValueError, match="is not a valid blob key"):
             name_of(bad)
+
+
+def test_a_redirection_is_not_a_success() -> None:
+    assert answers.refusal(299, b"") is None
+    assert answers.refusal(300, b"") is not None

@@ -96,3 +96,11 @@ def test_the_rotation_between_two_frames(angle: float, axis: tuple[float, float,
 def test_half_a_turn(axis: tuple[float, float, float]) -> None:
     turn = rotation_between(IDENTITY, flat(Transform(about(axis, math.pi))))
     assert math.hypot(*turn) == pytest.approx(math.pi)
+
+
+@pytest.mark.parametrize("axis", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.6, 0.0, 0.8), (0.6, -0.8, 0.0)])
+def test_half_a_turn_has_its_axis(axis: tuple[float, float, float]) -> None:
+    rotation = rotation_between(IDENTITY, flat(Transform(about(axis, math.pi))))
+    assert math.hypot(*rotation) == pytest.approx(math.pi)
+    along = sum(part * share for part, share in zip(rotation, axis, strict=True))
+    assert abs(along) == pytest.approx(math.pi)  # either direction is half a turn

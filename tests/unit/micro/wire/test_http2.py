@@ -3,11 +3,12 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hpack import Encoder
 
 from micro.wire import faults
 from micro.wire.bounds import Bounds, for_heap
-from micro.wire.http2 import Budget, Connection, failure_of
-from tests.unit.micro.wire.peer import Peer, message
+from micro.wire.http2 import CONTINUATION, CONTINUATION_COST, HEADERS, Budget, Connection, failure_of
+from tests.unit.micro.wire.peer import Peer, message, request
 
 
 def bounds(**limits: int) -> Bounds:
@@ -257,3 +258,33 @@ def test_limits_grow_with_the_heap() -> None:
     sizes = [for_heap(kib * 1024) for kib in (16, 32, 100, 500)]
     assert [each.connections for each in sizes] == [1, 2, 4, 8]
     assert [each.message for each in sizes] == [2048, 4096, 8192, 8192]
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+
+
+def test_the_frames_of_a_long_body_cost_nothing() -> None:
+    peer = Peer(bounds(glitches=5))
+    sid = peer.begin(end=False)
+    peer.exchange()
+    for byte in message(b"hello"):
+        peer.h2.send_data(sid, bytes((byte,)))
+        peer.exchange()
+    peer.h2.send_data(sid, b"", end_stream=True)
+    peer.exchange()
+    assert peer.goaway is None
+    assert bytes(peer.server.ready.pop().body) == b"hello"
+
+
+def test_headers_in_three_frames_cost_the_price_of_two_continuations() -> None:
+    block = Encoder().encode(request())
+    parts = (
+        frame(HEADERS, 0, 1, block[:5]),
+        frame(CONTINUATION, 0, 1, block[5:9]),
+        frame(CONTINUATION, 4, 1, block[9:]),
+    )
+    for glitches, accepted in ((2 * CONTINUATION_COST, True), (2 * CONTINUATION_COST - 1, False)):
+        peer = Peer(bounds(glitches=glitches + 2))  # settings and their acknowledgement cost 1 each
+        peer.server.receive(b"".join(parts), peer.now)
+        assert (not peer.server.over) is accepted

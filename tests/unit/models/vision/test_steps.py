@@ -149,3 +149,11 @@ def test_a_crop_without_anything_in_it() -> None:
 def test_entries_that_cannot_be(kind: str, attributes: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         step(kind, attributes)
+
+
+def test_a_crop_of_a_single_pixel_is_kept_and_an_empty_one_is_refused() -> None:
+    assert Crop(x_min_px=0.25, y_min_px=0.25, x_max_px=0.5, y_max_px=0.5)._corners((4, 4)) == (1, 1, 2, 2)
+    with pytest.raises(ValueError, match="contains no pixel of a picture of 4 x 100"):
+        Crop(x_min_px=0.4, y_min_px=0.1, x_max_px=0.45, y_max_px=0.9)._corners((4, 100))
+    with pytest.raises(ValueError, match="contains no pixel of a picture of 100 x 4"):
+        Crop(x_min_px=0.1, y_min_px=0.4, x_max_px=0.9, y_max_px=0.45)._corners((100, 4))

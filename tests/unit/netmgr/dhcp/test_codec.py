@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netmgr.dhcp.codec import (
+    MAX_SIZE,
     MIN_SIZE,
     REQUEST,
     DhcpKind,
@@ -125,3 +126,9 @@ def test_packets_have_valid_checksums() -> None:
     assert payload(data + b"padding of Ethernet") == b"abc"
     for length in range(len(data)):
         assert payload(data[:length]) == b""
+
+
+def test_a_message_has_at_most_the_largest_size() -> None:
+    whole = encode(DhcpMessage(op=REQUEST, xid=1, mac=MAC, options={})).ljust(MAX_SIZE, b"\0")
+    assert decode(whole) is not None
+    assert decode(whole + b"\0") is None

@@ -29,6 +29,7 @@ from netmgr.provisioning.states import (
     kept,
     restored,
 )
+from netmgr.provisioning.targets import HOUR, begun
 from netmgr.service.radios import SCAN_ONLINE
 from tests.unit.netmgr.provisioning.device import Device, wifi
 
@@ -431,3 +432,8 @@ def test_a_network_that_another_manager_has_joined_is_the_target() -> None:
     device.joined = {"wlan0": "office"}
     device.at(2)
     assert device.state.targets["wlan0"].label == "office"
+
+
+def test_attempts_of_the_last_hour_are_counted() -> None:
+    state = begun(ProvisioningState(joins=(0.0, 0.5)), "wlan0", "home", HOUR)
+    assert state.joins == (0.5, HOUR)

@@ -182,3 +182,12 @@ def test_total(data: bytes) -> None:
     except HeadError as error:
         status = error.status
     assert status == 200 or 400 <= status < 600
+
+
+def test_the_length_of_a_body_has_at_most_eighteen_digits() -> None:
+    def with_length(digits: str) -> bytes:
+        return b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n" % digits.encode()
+
+    assert read(with_length("9" * 18)).get("content-length") == "9" * 18
+    with pytest.raises(HeadError, match="not a number"):
+        read(with_length("9" * 19))

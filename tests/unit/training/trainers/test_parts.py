@@ -9,7 +9,7 @@ import pytest
 
 from training.trainers import head as heads
 from training.trainers.choice import HeadCandidate, choose, held_out
-from training.trainers.examples import Example, examples_of, parts
+from training.trainers.examples import RARE, Example, examples_of, parts
 from training.trainers.report import SCORED, SCORES, Accuracies, figures, remarks
 
 LINES = [
@@ -145,3 +145,9 @@ def test_the_probabilities_in_a_report_are_limited(labels: list[str], rows: int)
     assert len(result) == rows == min(SCORED, SCORES // len(labels))
     first = result[0]["id"]
     assert result[0] == {"id": first, "labels": [labels[0]], "probabilities": [round(value, 4) for value in share]}
+
+
+def test_a_combination_that_is_not_rare_has_a_test_of_its_own() -> None:
+    for seed in range(20):
+        result = parts([*examples(RARE), *examples(RARE, "b")], seed, 4)
+        assert (result[:RARE].count(-1), result[RARE:].count(-1)) == (1, 1)
