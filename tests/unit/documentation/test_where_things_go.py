@@ -55,7 +55,7 @@ def test_the_page_has_steps() -> None:
 
 def tasks() -> Iterator[tuple[str, str]]:
     """Return each task with the cell of its files."""
-    for line in PAGE.read_text().partition("## Generated files")[0].splitlines():
+    for line in PAGE.read_text().partition("## Where it is decided")[0].splitlines():
         if line.startswith("| "):
             task, files = line.removeprefix("| ").split(" | ")[:2]
             yield task, files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloud.web.views.installing.qr_code import matrix, svg
+from cloud.web.views.installing.qr_code import _penalty, matrix, svg
 
 FORMATS = {
     "101010000010010": 0,
@@ -170,3 +170,11 @@ def test_the_picture_has_a_margin_and_a_name() -> None:
     assert 'viewBox="0 0 37 37"' in picture
     assert 'aria-label="Link to this page"' in picture
     assert "M4 4h1" in picture
+
+
+def test_the_penalty_of_a_code_without_and_with_a_dark_module() -> None:
+    """By the rules of the standard (7.8.3.1) for 11 x 11 modules: runs, squares, share of dark modules."""
+    light = [[False] * 11 for _ in range(11)]
+    assert _penalty(light) == 22 * (11 - 2) + 3 * 100 + 10 * 10
+    light[0][0] = True
+    assert _penalty(light) == 20 * (11 - 2) + 2 * (10 - 2) + 3 * 99 + 10 * 9

@@ -7,7 +7,7 @@ from hpack import Encoder
 
 from micro.wire import faults
 from micro.wire.bounds import Bounds, for_heap
-from micro.wire.http2 import CONTINUATION, CONTINUATION_COST, HEADERS, Budget, Connection, failure_of
+from micro.wire.http2 import CONTINUATION, CONTINUATION_COST, DATA, HEADERS, PADDED, Budget, Connection, failure_of
 from tests.unit.micro.wire.peer import Peer, message, request
 
 
@@ -288,3 +288,12 @@ def test_headers_in_three_frames_cost_the_price_of_two_continuations() -> None:
         peer = Peer(bounds(glitches=glitches + 2))  # settings and their acknowledgement cost 1 each
         peer.server.receive(b"".join(parts), peer.now)
         assert (not peer.server.over) is accepted
+
+
+def test_a_frame_of_padding_only_has_no_bytes_and_is_valid() -> None:
+    for padding, valid in ((4, True), (5, False)):
+        peer = Peer()
+        peer.begin(end=False)
+        peer.exchange()
+        peer.server.receive(frame(DATA, PADDED, 1, bytes((padding, 0, 0, 0, 0))), peer.now)
+        assert (not peer.server.over) is valid

@@ -157,3 +157,9 @@ def test_a_crop_of_a_single_pixel_is_kept_and_an_empty_one_is_refused() -> None:
         Crop(x_min_px=0.4, y_min_px=0.1, x_max_px=0.45, y_max_px=0.9)._corners((4, 100))
     with pytest.raises(ValueError, match="contains no pixel of a picture of 100 x 4"):
         Crop(x_min_px=0.1, y_min_px=0.4, x_max_px=0.9, y_max_px=0.45)._corners((100, 4))
+
+
+@pytest.mark.parametrize("box", [(0.25, 0.75, 0.5, 1.0), (0.75, 0.25, 1.0, 0.5), (0.25, 0.5, 0.5, 0.75)])
+def test_a_box_that_only_touches_the_edge_of_a_crop_is_left_out(box: tuple[float, float, float, float]) -> None:
+    present = Annotations((BoundingBox("1", "a", *box, 0.9),), ())
+    assert moved_annotations(present, Crop(0, 0, 60, 40), (120, 80)).bboxes == ()

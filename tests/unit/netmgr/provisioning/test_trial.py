@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netmgr.model.facts import NetworkFacts, NetworkLink
-from netmgr.model.network import Personal
+from netmgr.model.network import Personal, UsableNetwork
 from netmgr.provisioning.trial import (
     LIMIT,
     TrialProof,
@@ -119,3 +119,16 @@ def test_a_waiting_change_applies_if_the_former_networks_do_not_work() -> None:
 def test_the_first_networks_of_a_device_apply_at_once_after_a_restart() -> None:
     record = offer(restarted(TrialRecord(), 10.0), (HOME,), facts(11.0, cloud={}))
     assert applied(record) == (HOME,)
+
+
+@pytest.mark.parametrize(
+    ("interface", "online", "on_trial"),
+    [("", "eth0", True), ("eth0", "eth0", True), ("eth1", "eth0", False), ("", "wlan0", False)],
+)
+def test_a_change_of_a_cable_is_on_trial_if_the_device_is_online_through_it(
+    interface: str, online: str, on_trial: bool
+) -> None:
+    lan = UsableNetwork(label="lan", kind="wired", source="cloud", interface=interface)
+    state = facts(joining={"wlan0": "other"}, cloud={online: True})
+    record = offer(TrialRecord(networks=(lan,)), (replace(lan, metric=7),), state)
+    assert (record.result is not TrialResult.APPLIED) is on_trial

@@ -28,7 +28,9 @@ def test_the_stored_form(event: Status | Log | Metric | Progress) -> None:
     assert decode_event(encode_event(event)) == event
 
 
-@pytest.mark.parametrize("event", [Metric("loss", 0.25, 7), Progress(0, 0), Progress(7, 20)])
+@pytest.mark.parametrize(
+    "event", [Metric("loss", 0.25, 7), Metric("loss", 0.25, 2**53), Progress(0, 0), Progress(7, 20)]
+)
 def test_a_report_is_understood(event: Metric | Progress) -> None:
     assert of_line(report(event)) == event
 

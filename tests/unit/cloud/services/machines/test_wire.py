@@ -58,6 +58,7 @@ async def test_every_section_is_sent(cloud: MemoryCloud, part: str) -> None:
     empty = [name for name in FULL if name not in ("auth", "debug") and not config[name]]
     assert empty == []
     assert [remote["name"] for remote in config["remotes"]] == ["r", "old"]
+    assert [package["name"] for package in config["packages"]] == ["p", "n"], "a module of the registry is a package"
 
 
 @pytest.mark.parametrize(
