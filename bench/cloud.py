@@ -130,7 +130,7 @@ class Bench:
             print("\n".join(rates), flush=True)
 
     async def _poll(self, running: Running, simulator: Load) -> list[str]:
-        await simulator("poll", every=EVERY, seconds=EVERY)  # the first answer: all machines have signed in
+        await simulator("poll", every=EVERY, seconds=EVERY)  # the first answer: all machines have logged in
         cost = Cost(running, self.database)
         result = await simulator.answer()
         used, count = cost.seconds(), result["calls"]

@@ -43,7 +43,7 @@ class Machine:
     # ---- the push channel
 
     def follow(self, arrived: Callable[[], None]) -> None:
-        """Sign in and hold the push channel, reconnecting when it ends; call `arrived` for each connection."""
+        """Log in and hold the push channel, reconnecting when it ends; call `arrived` for each connection."""
         self._arrived = arrived
         signing = Caller(self.crowd, self.address, self._later)
 
@@ -72,7 +72,7 @@ class Machine:
     # ---- calls
 
     def open(self, then: Callable[[], None]) -> None:
-        """Open a connection for calls and sign in, then call `then`."""
+        """Open a connection for calls and log in, then call `then`."""
         if self.caller is not None:
             then()
             return
@@ -150,7 +150,7 @@ class Load:
         return {"heard": {machine.part: machine.heard for machine in self.machines}}
 
     def do_poll(self, every: float, seconds: float) -> dict[str, Any]:
-        """Sign in on separate connections, then poll with all machines for `seconds`."""
+        """Log in on separate connections, then poll with all machines for `seconds`."""
         self._open(self.machines)
         print_answer({})
         took: list[float] = []

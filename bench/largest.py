@@ -141,7 +141,7 @@ KINDS: Final[dict[str, Callable[[str], EncodedCall]]] = {
 
 @asynccontextmanager
 async def port_of(cloud: MemoryCloud) -> AsyncIterator[str]:
-    """Serve the cloud with the rights of the owner, without sign-in; yield the address."""
+    """Serve the cloud with the rights of the owner, without login; yield the address."""
     router = cloud.router
     core = ServerCore(
         router,

@@ -41,7 +41,7 @@ async def exchange(
     content: bytes | AsyncIterator[bytes] | None = None,
     signed_in: bool = True,
 ) -> tuple[int, bytes]:
-    """Sign in, send a request with the further headers `more`, and return status and body of any answer.
+    """Log in, send a request with the further headers `more`, and return status and body of any answer.
 
     It may take any time, as long as the server sends or accepts data. Raises Unreachable, or MachineError if the key is
     refused.

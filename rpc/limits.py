@@ -10,7 +10,7 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
 MAX_UNAUTHENTICATED: Final = 64 * KIB
-"""Maximum decompressed bytes of one message to a method callable before signing in; credentials are far smaller."""
+"""Maximum decompressed bytes of one message to a method callable before logging in; credentials are far smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,10 @@ DIALECT = {
             r'"""(?:As [A-Z]|As the |Of (?:a|an|the)\b|That |By what |In words\b|None\.)',
             "begin with a verb or a noun phrase",
         ),
+        (
+            r"\b(?i:sign(?:ing|s)? in(?= (?:to|with|again|once|by)\b)|signed in(?= to\b)|sign-in|signed-in)\b",
+            "log in, login",
+        ),
         (rf"^\s+(?:{_NAMES})(?:: [^=]+)? = |\bfor (?:{_NAMES}) in\b", "name the variable by what it holds"),
     )
 }

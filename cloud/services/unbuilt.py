@@ -10,7 +10,7 @@ _NO_SECOND: Final = "a key belongs to one organization and cannot own another; s
 _NO_TRANSFER: Final = (
     "an item cannot change its organization; create one of the same name in the other and upload its versions"
 )
-_NO_OAUTH: Final = "this cloud has no sign-in by OAuth; use API keys"
+_NO_OAUTH: Final = "this cloud has no login by OAuth; use API keys"
 _NO_BILLING: Final = "this cloud has no billing"
 _NO_PHONES: Final = "this cloud sends no messages to mobile applications; use webhooks or mail"
 _NO_BRAND: Final = "organizations of this cloud have no logo, support address or application pages"

@@ -381,7 +381,7 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere(
             "rpc.parsing:MAX_ENTRIES", "entries", "in one map or object of a gRPC message of more than 64 KiB"
         ),
-        EnforcedElsewhere("rpc.limits:MAX_UNAUTHENTICATED", "bytes", "in a message of a client that has not signed in"),
+        EnforcedElsewhere("rpc.limits:MAX_UNAUTHENTICATED", "bytes", "in a message of a client that has not logged in"),
         EnforcedElsewhere(
             "rpc.limits:Limits.max_buffered", "bytes", "received and not yet read on one connection (default)"
         ),
@@ -406,10 +406,10 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere("rpc.access.tokens:MAX_TOKEN", "bytes", "in an access token"),
         EnforcedElsewhere("rpc.access.auth:MAX_CREDENTIAL", "characters", "in the id or the secret of credentials"),
         EnforcedElsewhere(
-            "rpc.access.attempts:FAILURES", "failures", "to sign in with one id from one address within a minute"
+            "rpc.access.attempts:FAILURES", "failures", "to log in with one id from one address within a minute"
         ),
         EnforcedElsewhere(
-            "rpc.access.attempts:ADDRESS_FAILURES", "failures", "to sign in from one address within a minute"
+            "rpc.access.attempts:ADDRESS_FAILURES", "failures", "to log in from one address within a minute"
         ),
         EnforcedElsewhere(
             "rpc.parsing:MAX_DEPTH", "levels", "of messages inside each other; an object inside another takes three"

@@ -125,7 +125,7 @@ async def _admit(cloud: Cloud, rule: AccessRule, connection: HTTPConnection) -> 
     if rule.public:
         return
     if identity_of(connection.scope) is None:
-        raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in")
+        raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="log in")
     if rule.of is None:
         return
     author, parameters = author_of(connection), {**connection.query_params, **connection.path_params}

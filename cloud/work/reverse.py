@@ -21,7 +21,7 @@ from rpc import Farewell
 from rpc.http2 import ClientConnection
 from schema import ErrorKind, MachineError
 
-WAIT: Final = 10.0  # seconds for a machine to open a connection, including its sign-in over a slow network
+WAIT: Final = 10.0  # seconds for a machine to open a connection, including its login over a slow network
 LINGER: Final = 1.0  # seconds; shorter than the window of sessions, see cloud.web.api.serve
 REMEMBERED: Final = 10_000  # methods that were recorded in the audit log
 

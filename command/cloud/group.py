@@ -1,4 +1,4 @@
-"""The group `machine cloud`, and its commands for signing in, machines and logs."""
+"""The group `machine cloud`, and its commands for logging in, machines and logs."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 def cloud() -> None:
     """Manage machines, configurations, logs and keys of a machine-cloud.
 
-    Sign in once: `machine cloud login https://cloud.example --key-id ID`. If they are set, MACHINE_CLOUD,
+    Log in once: `machine cloud login https://cloud.example --key-id ID`. If they are set, MACHINE_CLOUD,
     MACHINE_CLOUD_KEY_ID and MACHINE_CLOUD_KEY are used instead, with MACHINE_CLOUD_CA for certificates to trust.
     """
 
 
 def run_with_client(work: Command, login: Login | None = None, *, as_json: bool = False, on_trio: bool = False) -> None:
-    """Run `work` with a client of the cloud that the user has signed in to, or of `login`.
+    """Run `work` with a client of the cloud that the user has logged in to, or of `login`.
 
     With `on_trio`, it may do more than wait for its calls; see `command.connection.run`.
     """
@@ -51,7 +51,7 @@ def run_with_client(work: Command, login: Login | None = None, *, as_json: bool 
 
 
 def with_client(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Return a function for a command that calls `work` with a client of the cloud that the user has signed in to.
+    """Return a function for a command that calls `work` with a client of the cloud that the user has logged in to.
 
     With the option `as_json`, failures are printed as JSON too. `work` only waits for its calls.
     """
@@ -59,7 +59,7 @@ def with_client(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, No
 
 
 def with_client_on_trio(work: Callable[Concatenate[ApiClient, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Return a function for a command that calls `work` with a client of the cloud that the user has signed in to.
+    """Return a function for a command that calls `work` with a client of the cloud that the user has logged in to.
 
     `work` also does something else while it waits, or sends a stream of requests.
     """
@@ -137,7 +137,7 @@ async def current(client: ApiClient, part: Part) -> dict[str, Any]:
     return reply
 
 
-# ---- signing in
+# ---- logging in
 
 
 @cloud.command()
@@ -148,7 +148,7 @@ async def current(client: ApiClient, part: Part) -> dict[str, Any]:
 )
 @click.option("--ca", type=_CA, help="Certificates (PEM) to trust too, as printed by `machine-cloud ca`.")
 def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
-    """Sign in to the cloud at ADDRESS, such as https://cloud.example or http://localhost:8090."""
+    """Log in to the cloud at ADDRESS, such as https://cloud.example or http://localhost:8090."""
     if ca is not None and not address.startswith("https://"):
         raise click.UsageError(f"--ca applies only to a cloud with TLS: write https://{address.rpartition('://')[2]}")
     new_login = Login(address, key_id, key, str(ca.absolute()) if ca is not None else "")
@@ -157,7 +157,7 @@ def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
         names = [organization["name"] for organization in await client.call(APP, "", "list_organizations")]
         path = cloud_login.save(new_login, os.environ)
         click.echo(
-            f"signed in to {', '.join(names) or 'a cloud in which the key has no organization'}; saved in {path}"
+            f"logged in to {', '.join(names) or 'a cloud in which the key has no organization'}; saved in {path}"
         )
 
     run_with_client(work, new_login)
@@ -166,7 +166,7 @@ def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
 @cloud.command()
 def logout() -> None:
     """Delete the saved key from this computer. It stays valid; `machine cloud keys delete` revokes it."""
-    click.echo("signed out" if cloud_login.forget(os.environ) else "not signed in")
+    click.echo("logged out" if cloud_login.forget(os.environ) else "not logged in")
 
 
 # ---- machines
@@ -262,7 +262,7 @@ def new(name: str, location: str, output: Path | None) -> None:
     try:
         trusted = Path(signed_in.ca).read_text() if signed_in.ca else ""
     except OSError as error:
-        raise click.UsageError(f"{signed_in.ca} cannot be read ({error.strerror}): sign in again") from None
+        raise click.UsageError(f"{signed_in.ca} cannot be read ({error.strerror}): log in again") from None
     authorities = output.with_suffix(".ca.pem") if output is not None and trusted else None
     for path in (output, authorities):
         if path is not None and path.exists():

@@ -24,7 +24,7 @@ _KINDS: Final = {
 
 
 async def send_file(path: str, pieces: AsyncIterator[bytes], size: int) -> Any:
-    """Send a file of `size` bytes with POST to the cloud that the user has signed in to, and return the JSON answer.
+    """Send a file of `size` bytes with POST to the cloud that the user has logged in to, and return the JSON answer.
 
     It may take any time, as long as the cloud accepts data. Raises Unreachable, or MachineError with the reason of the
     cloud.

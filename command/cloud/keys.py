@@ -116,7 +116,7 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
         line = line_for(url, part.id, key["id"], key["key"], sha256)
     except ValueError as error:
         raise click.ClickException(
-            f"{error}: sign in with the address of the cloud, such as https://cloud.example"
+            f"{error}: log in with the address of the cloud, such as https://cloud.example"
         ) from None
     click.echo(user_data(line) if cloud_init else line, nl=not cloud_init)
     click.echo("the line works once, within 24 hours", err=True)
@@ -124,6 +124,6 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
         click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)
     if is_loopback_name(urlsplit(url).hostname or ""):
         click.echo(
-            "warning: the line works only on this computer: for others, sign in with an address that they can reach",
+            "warning: the line works only on this computer: for others, log in with an address that they can reach",
             err=True,
         )

@@ -69,7 +69,7 @@ def load(environment: Mapping[str, str]) -> Login:
         saved = json.loads(path.read_text())
         return Login(saved["address"], saved["key_id"], saved["key"], saved.get("ca", ""))
     except FileNotFoundError:
-        raise click.UsageError("not signed in: run `machine cloud login ADDRESS --key-id ID`") from None
+        raise click.UsageError("not logged in: run `machine cloud login ADDRESS --key-id ID`") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise click.UsageError(f"{path} cannot be read: run `machine cloud login` again") from None
 

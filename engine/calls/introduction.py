@@ -41,7 +41,7 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def requests_introduction(call: CallInfo) -> bool:
-    """Return whether a call asks for an introduction, and may: others have signed in here, perhaps for a short time."""
+    """Return whether a call asks for an introduction, and may: others have logged in here, perhaps for a short time."""
     through_cloud = call.peer is not None and call.peer.address == CLOUD
     return INTRODUCTION_KEY in call.metadata and through_cloud and call.identity is not None
 

@@ -35,7 +35,7 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
     """Attributes of the bridge to an MQTT broker."""
 
     address: str  # of the broker: `mqtt://host`, or `mqtts://host` for TLS; `:port` if it is not 1883 or 8883
-    username: str = ""  # empty: sign in without a name
+    username: str = ""  # empty: log in without a name
     password: str = ""  # of that name
     ca: str = ""  # file with the certificates to trust; empty: those of the computer
     certificate: str = ""  # file with the certificate of this client, if the broker asks for it

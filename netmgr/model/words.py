@@ -35,7 +35,7 @@ WORDS: Final[dict[JoinFailure, tuple[str, str]]] = {
     ),
     JoinFailure.PORTAL: (
         "a page of the network answers in place of the cloud",
-        "the network wants a sign-in that this device cannot do: use another network, or have the device allowed there",
+        "the network wants a login that this device cannot do: use another network, or have the device allowed there",
     ),
     JoinFailure.NO_NAME: (
         "the name of the cloud cannot be resolved through this network",

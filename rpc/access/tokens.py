@@ -2,7 +2,7 @@
 
 Only tokens of exactly this form are accepted: the header is compared byte for byte, so the presenter of a token cannot
 choose an algorithm or a key. Tokens of programs do not expire, because clients never renew them; they can be revoked
-(`rpc.access.auth`). Tokens of people who sign in on a page expire.
+(`rpc.access.auth`). Tokens of people who log in on a page expire.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class WebChannel:
         return WebCall if cardinality is Cardinality.UNARY_UNARY else None
 
     async def authorization(self) -> Sequence[tuple[str, str]]:
-        """Return the header fields with the token; signs in if there is none. Concurrent first calls each sign in."""
+        """Return the header fields with the token; logs in if there is none. Concurrent first calls each log in."""
         if not self._key:
             return ()
         if self._authorization is None:

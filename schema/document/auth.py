@@ -40,7 +40,7 @@ class AuthHandler(Section, frozen=True, kw_only=True):
 
 
 _NOT_BUILT: Final = {
-    "tls_auth_entities": "signing in with client certificates",
+    "tls_auth_entities": "logging in with client certificates",
     "external_auth_config": "tokens of another issuer",
 }
 """Unsupported keys of the reference that would admit more clients, and the missing feature of each."""

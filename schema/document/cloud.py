@@ -46,7 +46,7 @@ class Cloud(Section, frozen=True, kw_only=True):
     secret: str = ""
     """Secret of the part, which gives access to this machine only. Not used with api_key."""
     api_key: ApiKey | None = None
-    """Key to sign in with instead of the secret; it needs the role of an owner of the machine."""
+    """Key to log in with instead of the secret; it needs the role of an owner of the machine."""
     refresh_interval: Duration = 10.0
     """Interval between checks for a new configuration."""
     fqdn: str = ""

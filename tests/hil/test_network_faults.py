@@ -1,4 +1,4 @@
-"""Networks that do not work: sign-in pages, broken DNS, DHCP that is silent or lies, and clocks that are wrong."""
+"""Networks that do not work: login pages, broken DNS, DHCP that is silent or lies, and clocks that are wrong."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_sign_in_page_starts_the_hotspot(guest: Guest, plant: Plant) -> 
         begin = trio.current_time()
         await home.uplink("internet")
         await device.mode("online", limit=400)
-        row("upstream portal: online after the sign-in, while the hotspot runs", begin)
+        row("upstream portal: online after the login, while the hotspot runs", begin)
 
 
 LIES: Final = {

@@ -94,7 +94,7 @@ async def connect(
 ) -> AsyncIterator[TrainingClient]:
     """Provide a client of the cloud at `address`, a URL; without a scheme, https. Works on Trio and on asyncio.
 
-    `ca` is a PEM file of certificates to trust in addition to the system's. The first call connects and signs in.
+    `ca` is a PEM file of certificates to trust in addition to the system's. The first call connects and logs in.
     ValueError for an address that is none.
     """
     http = AsyncHttp(address, Path(ca) if ca is not None else None)

@@ -341,7 +341,7 @@ def _delete_part(sql: Sql, subject: str) -> None:
 
 
 def create_secret(sql: Sql, owner: str, now: datetime) -> None:
-    """Add a secret with which the part may sign in; EXHAUSTED if it has too many."""
+    """Add a secret with which the part may log in; EXHAUSTED if it has too many."""
     PART_SECRETS.check_count(counted(sql, "part_secrets", "part_id", owner), "the part")
     inserted(sql, "part_secrets", {"id": new_id(), "part_id": owner, "secret": new_secret(), "created": stored(now)})
     sql.notify("secret", owner)
@@ -355,7 +355,7 @@ def secrets_of(sql: Sql, owner: str) -> list[tuple[str, str, datetime]]:
 
 
 def delete_secret(sql: Sql, owner: str, subject: str) -> None:
-    """Revoke a secret at once; PRECONDITION for the last one, without which the machine could not sign in."""
+    """Revoke a secret at once; PRECONDITION for the last one, without which the machine could not log in."""
     if len(secrets_of(sql, owner)) < 2:
         raise MachineError(
             "this is the part's only secret", kind=ErrorKind.PRECONDITION, remedy="create another one first"

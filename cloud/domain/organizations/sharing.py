@@ -141,7 +141,7 @@ def forget_guest(sql: Sql, guest: str) -> None:
 
 
 def _notify_keys(sql: Sql, guest: str) -> None:
-    """Notify that the access of an organization's keys changed, so that pages, machines and sign-in check again."""
+    """Notify that the access of an organization's keys changed, so that pages, machines and login check again."""
     for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", guest):
         sql.notify("key", row["id"])
 
@@ -152,7 +152,7 @@ def _notify_keys(sql: Sql, guest: str) -> None:
 def create_secret(sql: Sql, subject: str, now: datetime) -> None:
     """Add a secret to a location; PRECONDITION above MAX_SECRETS.
 
-    Parts in the location can sign in with it, and accept it from clients.
+    Parts in the location can log in with it, and accept it from clients.
     """
     location(sql, subject)
     if len(secrets_of(sql, subject)) >= MAX_SECRETS:

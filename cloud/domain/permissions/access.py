@@ -170,7 +170,7 @@ def require(sql: Sql, author: Author, role: Role, of: ObjectKind, subject: str, 
     """Check that `author` has at least `role` at `subject`, and return its place.
 
     With `home`, only keys of the object's own organization pass. Role.MACHINE means the machine itself, or an owner in
-    its own organization, because machines and uploading programs may sign in with owner keys. NOT_FOUND if the caller
+    its own organization, because machines and uploading programs may log in with owner keys. NOT_FOUND if the caller
     has no role there, as if the object did not exist; PERMISSION if the role is too low.
     """
     place = _own_place(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)

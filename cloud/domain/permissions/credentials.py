@@ -23,7 +23,7 @@ SOURCES: Final = {
 """For each accepted credential type: table, column of the caller's id, column of the secret or its digest."""
 
 SIGNED_OUT: Final = "signed-out"
-"""Event topic; its subjects are the callers that signed out."""
+"""Event topic; its subjects are the callers that logged out."""
 
 BATCH: Final = 500  # ids in one query
 
@@ -50,7 +50,7 @@ def some(sql: Sql, entities: Collection[str]) -> list[Credential]:
 
 
 def require_in_force(sql: Sql, author: Author) -> None:
-    """Raise UNAUTHENTICATED if the author's credential was rotated or deleted since, or was signed out.
+    """Raise UNAUTHENTICATED if the author's credential was rotated or deleted since, or was logged out.
 
     Authors without a credential pass.
     """
@@ -66,7 +66,7 @@ def require_in_force(sql: Sql, author: Author) -> None:
     if not any(credential in (row[payload], digest_of(row[payload])) for row in rows):
         raise void()
     if rows[0]["gone"]:
-        raise MachineError("you have signed out", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in again")
+        raise MachineError("you have logged out", kind=ErrorKind.UNAUTHENTICATED, remedy="log in again")
 
 
 def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
@@ -76,7 +76,7 @@ def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
     """
     if not ends:
         raise MachineError(
-            "this token was not issued by a sign-in page",
+            "this token was not issued by a login page",
             kind=ErrorKind.PRECONDITION,
             remedy="rotate or delete the key or secret that it was issued for",
         )
@@ -110,5 +110,5 @@ def expire(sql: Sql, now: datetime) -> int:
 def void() -> MachineError:
     """Return the error for a key or secret that is no longer valid."""
     return MachineError(
-        "this key was rotated or deleted", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in with a valid key"
+        "this key was rotated or deleted", kind=ErrorKind.UNAUTHENTICATED, remedy="log in with a valid key"
     )

@@ -33,7 +33,7 @@ class Links:
         return f"{self.base}{path}?{self.query(path, until)}"
 
     def page(self, path: str) -> str:
-        """Return the address of a page, which requires signing in."""
+        """Return the address of a page, which requires logging in."""
         return f"{self._base()}{path}"
 
     def query(self, path: str, until: datetime) -> str:

@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 class AccessRule:
     """Permission for a call: `role` at the object that the argument or path segment named `field` refers to.
 
-    Role.MACHINE means the machine itself or an owner in its own organization. Without `of`, every signed-in caller is
+    Role.MACHINE means the machine itself or an owner in its own organization. Without `of`, every logged-in caller is
     accepted; `note` then says what it gets.
     """
 
@@ -40,7 +40,7 @@ class AccessRule:
 
 
 def signed_in(note: str) -> AccessRule:
-    """Allow any signed-in caller; `note` says what it gets."""
+    """Allow any logged-in caller; `note` says what it gets."""
     return AccessRule(note=note)
 
 

@@ -37,7 +37,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("logs of training jobs", training.expire),
     ("events of alerts", history.expire),
     ("states of alerts", states.expire),
-    ("signed-out sessions", credentials.expire),
+    ("logged-out sessions", credentials.expire),
     ("deadlines that a wrong clock has set", set_clock.correct),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

@@ -55,7 +55,7 @@ class Organizations(Service):
         """Change the name or set the namespace; UNSUPPORTED for all other properties."""
         if region or cid or default_fragments or allowed_login_methods:
             raise MachineError(
-                "this cloud has no regions, customer ids, default fragments or sign-in methods",
+                "this cloud has no regions, customer ids, default fragments or login methods",
                 kind=ErrorKind.UNSUPPORTED,
                 remedy="change only name and public_namespace",
             )

@@ -45,7 +45,7 @@ class RoleService(Service):
             lambda sql: role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization)) >= Role.OWNER
         )
 
-    @allow(signed_in("nothing but an error after signing out"))
+    @allow(signed_in("nothing but an error after logging out"))
     async def still_signed_in(self) -> None:
-        """Raise UNAUTHENTICATED if the caller has signed out, for pages that need nothing else of the database."""
+        """Raise UNAUTHENTICATED if the caller has logged out, for pages that need nothing else of the database."""
         await self.read(lambda sql: require_in_force(sql, self.author))

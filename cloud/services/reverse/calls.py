@@ -116,7 +116,7 @@ class _Methods:
 
 
 class _HostEntities:
-    """Sign-in at the host name of a machine, where clients use the host name as the entity of a secret."""
+    """Login at the host name of a machine, where clients use the host name as the entity of a secret."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud

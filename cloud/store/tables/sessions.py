@@ -1,4 +1,4 @@
-"""Tables of sessions of the pages: those that were signed out, and tickets that start one."""
+"""Tables of sessions of the pages: those that were logged out, and tickets that start one."""
 
 from typing import Final
 

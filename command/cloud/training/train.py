@@ -61,7 +61,7 @@ def train() -> None:
 
 
 def run_training(work: Work, *, as_json: bool = False) -> None:
-    """Run `work` with a client for training of the cloud that the user has signed in to."""
+    """Run `work` with a client for training of the cloud that the user has logged in to."""
 
     async def connected(client: ApiClient) -> None:
         async with _training(client) as training:

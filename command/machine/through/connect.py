@@ -30,7 +30,7 @@ PART: Final = "machine-part"
 
 @asynccontextmanager
 async def open_through(connection: Connection) -> AsyncIterator[ApiClient]:
-    """Provide a client of the machine `connection.through`, explanation in the cloud that the user has signed in to.
+    """Provide a client of the machine `connection.through`, explanation in the cloud that the user has logged in to.
 
     Raises MachineError or Unreachable; click.ClickException if the cloud has no such machine.
     """

@@ -52,7 +52,7 @@ class CloudCalls:
 
     def __init__(self, address: CloudAddress) -> None:
         self._address = address
-        self._token: Headers | None = None  # of the last sign-in: a caller waits for each round trip
+        self._token: Headers | None = None  # of the last login: a caller waits for each round trip
         self._send, self._receive = trio.open_memory_channel[ConnectionRequest](WAITING)
 
     def requested(self, message: Mapping[str, Any]) -> None:

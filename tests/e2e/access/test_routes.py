@@ -38,7 +38,7 @@ OPEN_MACHINE = {
     "/": "a line of text, that this is machine-server: supervisors and people ask for it",
     "/healthz": "asked by supervisors; says ok and nothing else without a token",
     "/restart_status": "asked by machine-agent, which has no key: whether a restart is allowed now",
-    "/login": "the form by which one signs in",
+    "/login": "the form by which one logs in",
     "/login/link": "the page that sends the ticket of a link; a wrong ticket is answered by 401",
 }
 LINKED = ("/files/", "/packages/", "/releases/files/")
@@ -50,7 +50,7 @@ OPEN_CLOUD = {
     "/healthz": "asked by load balancers; says ok and nothing else",
     "/install.sh": "a script that a new computer runs; it is the same for all callers, and asks for a key",
     "/machine/v1/install": "the code in the line is the credential; a wrong one is answered by 401, and counted",
-    "/login": "the form by which one signs in",
+    "/login": "the form by which one logs in",
     "/login/link": "the page that sends the ticket of a link; a wrong ticket is answered by 401",
     "/static/{file}": "scripts and styles; they are the same for all users, and the page of an invitation needs them",
     "/invites/{secret}": "the secret in the path is what one shows; a wrong one is answered by 404",

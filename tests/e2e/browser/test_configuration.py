@@ -26,7 +26,7 @@ SENSOR = {"name": "heat", "api": "rdk:component:sensor", "model": "fake"}
 
 @asynccontextmanager
 async def joined(folder: Path, *, machine: bool = True) -> AsyncIterator[tuple[CloudProcess, Page, dict[str, Any]]]:
-    """Run a cloud with one machine, and a browser that is signed in."""
+    """Run a cloud with one machine, and a browser that is logged in."""
     async with cloud(folder / "cloud") as running:
         async with running.client() as client:
             robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])

@@ -1,4 +1,4 @@
-"""Sign in with the official Python SDK."""
+"""Log in with the official Python SDK."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Place:
     organization: str
     location: str
     second: str  # id of an organization that the key does not belong to
-    key: str  # id of the key that the walk signs in with
+    key: str  # id of the key that the walk logs in with
     folder: Path  # folder for files that the SDK writes
 
 

@@ -53,7 +53,7 @@ async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
         said = await user(
             "login", f"http://{running.address}", "--key-id", running.key[0], MACHINE_CLOUD_KEY=running.key[1]
         )
-        assert "signed in to Home" in said
+        assert "logged in to Home" in said
         yield user
 
 
@@ -65,8 +65,8 @@ async def test_logging_in_and_out(terminal: Terminal) -> None:
     )
     assert "wrong" in wrong
     assert json.loads(file.read_text())["key"] == terminal.running.key[1]  # the valid key is kept
-    assert "signed out" in await terminal("logout")
-    assert "not signed in" in await terminal("machines", status=2)
+    assert "logged out" in await terminal("logout")
+    assert "not logged in" in await terminal("machines", status=2)
     half = await terminal("machines", status=2, MACHINE_CLOUD="http://localhost:1")
     assert "MACHINE_CLOUD_KEY_ID, MACHINE_CLOUD_KEY is not set" in half
 

@@ -20,7 +20,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
-    """Yield a terminal that is signed in to a cloud with one machine, rover, which has uploaded five readings."""
+    """Yield a terminal that is logged in to a cloud with one machine, rover, which has uploaded five readings."""
     async with cloud(tmp_path / "cloud") as running:
         user = Terminal(running, tmp_path / "home")
         await user("login", f"http://{running.address}", "--key-id", running.key[0], MACHINE_CLOUD_KEY=running.key[1])

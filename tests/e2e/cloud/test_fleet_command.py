@@ -17,7 +17,7 @@ ARM = {"components": [{"name": "arm", "api": "rdk:component:arm", "model": "fake
 
 @pytest.fixture
 async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
-    """Yield a terminal that is signed in to a cloud with three machines, of which one has no arm."""
+    """Yield a terminal that is logged in to a cloud with three machines, of which one has no arm."""
     async with cloud(tmp_path / "cloud") as running:
         user = Terminal(running, tmp_path / "home")
         await user("login", f"http://{running.address}", "--key-id", running.key[0], MACHINE_CLOUD_KEY=running.key[1])

@@ -115,7 +115,7 @@ class Caller:
         return done.stdout.decode(errors="replace")
 
     async def form(self, key_id: str, key: str) -> int:
-        """Return the HTTP status of the form for signing in. The request claims to come through another proxy."""
+        """Return the HTTP status of the form for logging in. The request claims to come through another proxy."""
         claim = ["-H", f"Origin: {self.url}", "-H", "X-Forwarded-For: 192.0.2.77"]
         shown = ["-o", "/dev/null", "-w", "%{http_code}"]
         return int(await self._run(*claim, *shown, f"{self.url}/login", body=f"id={key_id}&key={key}".encode()))

@@ -111,7 +111,7 @@ async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen
 
 
 async def mistaken(running: CloudProcess) -> None:
-    """Sign in with a wrong key."""
+    """Log in with a wrong key."""
     async with asyncio.timeout(LIMIT):
         await signed_in(running.address, running.key[0], "wrong")
 

@@ -48,7 +48,7 @@ async def other_cloud(stream: trio.abc.Stream) -> None:
 
 async def hotel(stream: trio.abc.Stream) -> None:
     await head_of(stream)
-    await reply(stream, "302 Found", b"sign in", "location: http://portal.example/")
+    await reply(stream, "302 Found", b"log in", "location: http://portal.example/")
 
 
 async def endless(stream: trio.abc.Stream) -> None:

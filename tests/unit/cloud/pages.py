@@ -1,4 +1,4 @@
-"""A browser for the pages of a cloud in memory, through the guard, signed in with a key through the form."""
+"""A browser for the pages of a cloud in memory, through the guard, logged in with a key through the form."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ HOST = "localhost:8090"
 
 
 def browser(cloud: MemoryCloud) -> Browser:
-    """Return a browser that is not signed in."""
+    """Return a browser that is not logged in."""
     return Browser(application(cloud.cloud, loopback=True), host=HOST)
 
 
 async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> Browser:
-    """Return a browser that signed in through the form, by default with the owner's key."""
+    """Return a browser that logged in through the form, by default with the owner's key."""
     visitor = browser(cloud)
     subject, secret = key or (cloud.first.id, cloud.first.key)
     reply = await post(visitor, "/login", id=subject, key=secret, next="/")

@@ -400,7 +400,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "client certificates": (
         {"auth": {"tls_auth_entities": ["me"]}},
-        "auth.tls_auth_entities: not built: signing in with client certificates",
+        "auth.tls_auth_entities: not built: logging in with client certificates",
     ),
     "tokens of another issuer": (
         {"auth": {"handlers": [{"type": "api-key", "config": KEYS}], "external_auth_config": {"jwks": {"keys": []}}}},

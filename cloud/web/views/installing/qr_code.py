@@ -157,7 +157,7 @@ def _frame(version: int) -> tuple[Matrix, Matrix]:
             for column in range(-1, 8):
                 distance = max(abs(row - 3), abs(column - 3))
                 put(top + row, left + column, distance not in (2, 4))
-    centres = (6, *_ALIGNMENT[version - 1]) if version > 1 else ()
+    centres = (6, *_ALIGNMENT[version - 1])
     corners = ((6, 6), (6, size - 7), (size - 7, 6))
     for top in centres:
         for left in centres:

@@ -48,7 +48,7 @@ def log(command: tuple[str, ...]) -> str:
 def test_no_secret_is_in_the_archive(device: CheckedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "output", log)
     path = tmp_path / "bundle.tar.gz"
-    status = json.dumps({"error": f"cannot sign in with {SECRETS[1]}"}).encode()
+    status = json.dumps({"error": f"cannot log in with {SECRETS[1]}"}).encode()
     count = write_bundle(path, bundle_contents(device, f"checks {SECRETS[0]}", status))
     with tarfile.open(path) as archive:
         texts = {member.name: archive.extractfile(member).read().decode() for member in archive.getmembers()}  # type: ignore[union-attr]

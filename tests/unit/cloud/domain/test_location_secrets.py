@@ -1,4 +1,4 @@
-"""Location secrets: parts sign in with them and accept them from clients while they are in the location."""
+"""Location secrets: parts log in with them and accept them from clients while they are in the location."""
 
 from __future__ import annotations
 

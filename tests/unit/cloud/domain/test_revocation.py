@@ -1,5 +1,5 @@
 """Revocation of keys: the next call with a rotated or deleted key, or without the role, is refused, also at a replica
-that receives no events. New keys work there at once, and signing out ends the session everywhere."""
+that receives no events. New keys work there at once, and logging out ends the session everywhere."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def check(model: Model, replicas: list[Replica]) -> None:
 
 async def check_key(model: Model, key: Key, item: Replica) -> None:
     """Check one key at one replica."""
-    # tokens first, because signing in caches the key
+    # tokens first, because logging in caches the key
     for token, secret in list(key.tokens):
         expected = model.expected(key, secret, "operator", model.places[2])
         assert await item.call(token, "get_robot", id=model.machine) == expected
@@ -227,7 +227,7 @@ async def test_a_part_logs_in_with_a_secret_of_another_replica_until_it_is_delet
             await far.sign_in(part, secrets[0], PART_SECRET)
 
 
-# ---- sign-out
+# ---- logging out
 
 
 def _at_replica(item: Replica, cookies: dict[str, str]) -> Browser:
@@ -255,7 +255,7 @@ async def test_a_logout_applies_to_all_replicas_and_survives_a_restart(cloud: Me
         assert await _pages(there) == "/login?next=/"
         assert await far.call(token, "list_organizations") == "unauthenticated"
         assert await _pages(_at_replica(far, other.cookies)) == "200"  # the same key in another session
-        assert (await post(there, "/logout")).status == 303  # signing out twice is not an error
+        assert (await post(there, "/logout")).status == 303  # logging out twice is not an error
     async with replica(cloud, hears=hears) as (restarted, _):
         assert await restarted.call(token, "list_organizations") == "unauthenticated"
         assert await _pages(_at_replica(restarted, cookies)) == "/login?next=/"

@@ -82,7 +82,7 @@ UNASKED_CHANGES: Final = {
     "remove_tags_from_binary_data_by_filter": "labelling is an operator's work",
     "remove_favorite_machine": OWN,
 }
-"""Changes that every signed-in caller may begin: they affect only objects at which the caller has a role."""
+"""Changes that every logged-in caller may begin: they affect only objects at which the caller has a role."""
 
 
 GLANCE: Final = 0.01  # seconds to run an endless stream that the caller may read

@@ -123,3 +123,10 @@ def test_broken_messages_are_refused(data: bytes) -> None:
     request, _ = TABLES["/viam.component.motor.v1.MotorService/SetPower"]
     with pytest.raises(CallFailure, match="not a valid message"):
         protobuf.decode(request, data)
+
+
+@pytest.mark.parametrize(("number", "size"), [(0, 1), (127, 1), (128, 2), (16383, 2), (16384, 3), (-1, 10)])
+def test_a_number_has_as_few_bytes_as_possible(number: int, size: int) -> None:
+    out = bytearray()
+    protobuf.put_varint(out, number)
+    assert len(out) == size

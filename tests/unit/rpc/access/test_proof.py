@@ -35,7 +35,7 @@ def test_the_answer_of_the_cloud_is_accepted_and_has_the_time() -> None:
         encoded(signature=""),
         encoded(signature=None),
         encoded(signature="\ud800"),
-        b"<html>Sign in to the hotel's network</html>",
+        b"<html>Log in to the hotel's network</html>",
         b"[]",
         b"",
         b"[" * 10_000,

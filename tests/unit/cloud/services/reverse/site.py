@@ -91,7 +91,7 @@ class Site:
         return machine
 
     async def impostor(self, part: str, secret: str, kind: str) -> Machine:
-        """Start a program that signs in as a part with other credentials; return when its push channel is open."""
+        """Start a program that logs in as a part with other credentials; return when its push channel is open."""
         machine = Machine(self.url, part, secret, self._home / "impostor", kind)
         self._nursery.start_soon(machine.run)
         while not machine.source.fetched:

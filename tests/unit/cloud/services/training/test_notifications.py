@@ -231,7 +231,7 @@ async def test_a_message_that_cannot_be_made_blocks_no_other(us: Tenant, monkeyp
 async def test_a_secret_in_the_reason_of_a_failure_is_masked(us: Tenant) -> None:
     await notify(us, "webhook", URL)
     await notify(us, "email", "ann@example.com")
-    await end(us, await us.submit(), JobHappening.FAIL, reason="cannot sign in with api_key=s3cret")
+    await end(us, await us.submit(), JobHappening.FAIL, reason="cannot log in with api_key=s3cret")
     hook, mail = await messages(us)
-    assert json.loads(hook.body)["error"].startswith("cannot sign in with api_key=")
+    assert json.loads(hook.body)["error"].startswith("cannot log in with api_key=")
     assert not any(b"s3cret" in each.body for each in (hook, mail))
