@@ -20,6 +20,7 @@ BENCHES = {
     "cloud_pages": "the pages of machine-cloud with 1,000 machines and 100,000 log lines: time, bytes, queries",
     "cloud_rollouts": "a rollout of a fragment to 5,000 machines: its start, each machine, pages, and the way back",
     "cloud_machines": "the list of 5,000 machines, its update while it is open, and work on many of them",
+    "cloud_large": "pages, bulk jobs and a rollout of a running cloud with 5,000 machines that are connected and poll",
     "cloud_stored": "questions to the tables of machine-cloud as more is stored, against statements of before",
     "segments": "readings in Parquet segments with a catalog in our database: size, time and memory of questions",
     "cloud_sealed": "readings that machine-cloud moves to Parquet files: size, sealing, pages, plots, and DuckDB",

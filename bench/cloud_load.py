@@ -34,9 +34,11 @@ class Machine:
         self.address = address
         self.part = part
         self.heard = 0.0  # time of the last message
+        self.reports: int | None = None  # problems that it reports with each configuration; None: it does not report
         self.connected = False  # whether the push channel has delivered its configuration
         self.follower: Follower | None = None
         self.caller: Caller | None = None
+        self._opening: Callable[[], None] | None = None  # called when the connection for calls is open
         self._sign_in = sign_in(part, SECRET, secret)
         self._arrived: Callable[[], None] = lambda: None
 
@@ -65,6 +67,10 @@ class Machine:
     def _hear(self, text: bytes) -> None:
         if b'"revision"' in text:
             self.heard = time.perf_counter()
+            if self.reports is not None and self.follower is not None:
+                revision = text.partition(b'"revision":"')[2].partition(b'"')[0]
+                more = b',"problems":%d,"rejected":"%s"' % (self.reports, b"no such arm" if self.reports else b"")
+                self.follower.tell(b'{"report":{"revision":"' + revision + b'"' + more + b"}}")
             if not self.connected:
                 self.connected = True
                 self._arrived()
@@ -72,15 +78,23 @@ class Machine:
     # ---- calls
 
     def open(self, then: Callable[[], None]) -> None:
-        """Open a connection for calls and log in, then call `then`."""
+        """Open a connection for calls and log in, again if it is lost before, then call `then`."""
         if self.caller is not None:
             then()
             return
+
+        def signed(reply: bytes) -> None:
+            self._opening = None
+            then()
+
+        self._opening = then
         self.caller = Caller(self.crowd, self.address, self._gone)
-        self.caller.sign_in(self._sign_in, lambda _: then())
+        self.caller.sign_in(self._sign_in, signed)
 
     def _gone(self) -> None:
         self.caller = None
+        if (then := self._opening) is not None:
+            self.crowd.at(time.perf_counter() + AGAIN, lambda: self.open(then))
 
 
 class Load:
@@ -93,6 +107,8 @@ class Load:
         self._commands: deque[bytes] = deque()
         self._numbers = int(time.time()) % 10**6 * 40  # number of calls, so that no call is sent twice
         self.refused: list[str] = []
+        self.took: list[float] = []
+        self.lost = 0
 
     def run(self) -> None:
         """Execute commands from stdin until it ends."""
@@ -177,6 +193,41 @@ class Load:
         self._finish(self.machines)  # late answers count too
         return {**percentiles(took), "calls": len(took), "late": time.perf_counter() - end}
 
+    def do_polls(self, every: float) -> dict[str, Any]:
+        """Log in on separate connections; from then on, poll with all machines while other commands are awaited."""
+        self._open(self.machines)
+
+        def poll(machine: Machine, template: Template, due: float) -> None:
+            if machine.caller is None or machine.caller.busy:
+                self.lost += 1
+                return
+            asked = time.perf_counter()
+
+            def answered(reply: bytes) -> None:
+                if reply:
+                    self.took.append(time.perf_counter() - asked)
+                else:
+                    self.refuse(machine)
+                self.crowd.at(due + every, lambda: poll(machine, template, due + every))
+
+            machine.caller.call(template.path, template.request(0), answered)
+
+        for machine in self.machines:
+            first = time.perf_counter() + random.uniform(0, every)
+            self.crowd.at(first, partial(poll, machine, template_for("config", machine.part), first))
+        return {}
+
+    def do_taken(self) -> dict[str, Any]:
+        """Return the times of the polls since the last call."""
+        took, self.took = self.took, []
+        return {**percentiles(took), "calls": len(took), "lost": self.lost}
+
+    def do_report(self, problems: Mapping[str, int]) -> dict[str, Any]:
+        """Let all machines report what they receive from now on, those of these parts with problems."""
+        for machine in self.machines:
+            machine.reports = problems.get(machine.part, 0)
+        return {}
+
     def do_flat(self, what: str, callers: int, seconds: float) -> dict[str, Any]:
         """Make calls for `seconds`, one after the other on each of `callers` machines, then await the answers."""
         chosen = self.machines[:callers]
@@ -239,14 +290,16 @@ class Load:
         return {"begin": begin, "seconds": time.perf_counter() - begin}
 
     def _open(self, machines: Sequence[Machine]) -> None:
-        missing = len(machines)
+        missing, waiting = len(machines), deque(machines)
 
         def opened() -> None:
             nonlocal missing
             missing -= 1
+            if waiting:
+                waiting.popleft().open(opened)
 
-        for machine in machines:
-            machine.open(opened)
+        for _ in range(min(TOGETHER, len(waiting))):
+            waiting.popleft().open(opened)
         self.crowd.run(lambda: not missing)
 
     def _finish(self, machines: Sequence[Machine]) -> None:

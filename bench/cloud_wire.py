@@ -292,6 +292,12 @@ class Follower(Line):
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         )
 
+    def tell(self, text: bytes) -> None:
+        """Send a text message, masked with zeros."""
+        size = len(text)
+        head = bytes((0x81, 0x80 | size)) if size < 126 else bytes((0x81, 0xFE)) + struct.pack(">H", size)
+        self.send(head + bytes(4) + text)
+
     def read(self, data: bytes) -> bytes:
         """Process the answer to the upgrade, then complete frames (RFC 6455, 5.2); see `Line.read`."""
         if not self._open:

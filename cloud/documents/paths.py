@@ -74,3 +74,28 @@ def _index(items: Sequence[Any], name: str, item_path: str) -> int:
 def index_of(segment: str) -> int | None:
     """Return the index in a path segment; None for a name."""
     return int(segment) if segment.isascii() and segment.isdigit() and len(segment) < 10 else None
+
+
+def values_of(document: Mapping[str, Any], limit: int) -> list[tuple[str, Any]]:
+    """Return the first `limit` values that are neither objects nor lists, with their paths, in the document's order.
+
+    Items of lists without name and id, and keys that a path cannot contain, are left out. Paths of at most MAX_DEPTH
+    segments only.
+    """
+    values: list[tuple[str, Any]] = []
+    pending: list[tuple[tuple[str, ...], Any]] = [((), document)]
+    while pending and len(values) < limit:
+        names, value = pending.pop()
+        if isinstance(value, Mapping):
+            inner = list(value.items())
+        elif isinstance(value, list):
+            inner = [(each.get("name") or each.get("id"), each) for each in value if isinstance(each, Mapping)]
+        elif value is not None:
+            values.append((".".join(names), value))
+            continue
+        else:
+            continue
+        usable = [(key, each) for key, each in inner if isinstance(key, str) and key and "." not in key]
+        if len(names) < MAX_DEPTH:
+            pending += [((*names, key), each) for key, each in reversed(usable)]
+    return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -44,22 +44,44 @@ class Listener:
         return [first, *further]
 
 
+class _Call:
+    """Calls a function for each event."""
+
+    def __init__(self, function: Callable[[str], None]) -> None:
+        self.notify = function
+
+
 class Events:
     """The listeners in one process."""
 
     def __init__(self) -> None:
         # by topic and by the subject that they listen to: thousands of machines wait for offers, each for its own
-        self._listeners: dict[str, dict[str, set[Listener]]] = {}
+        self._listeners: dict[str, dict[str, set[Listener | _Call]]] = {}
 
     @contextmanager
     def listening(self, topic: str, subject: str = EVERY, *, also: Sequence[str] = ()) -> Iterator[Listener]:
         """Listen to `subject` in `topic`, and in the topics `also`, while the context is open."""
         listener = Listener(subject)
-        by_subject = [self._listeners.setdefault(name, {}) for name in (topic, *also)]
+        with self._registered(listener, (topic, *also), subject):
+            yield listener
+
+    @contextmanager
+    def calling(self, function: Callable[[str], None], topic: str, subject: str = EVERY) -> Iterator[None]:
+        """Call a function with the subject of each event of `subject` in `topic`, while the context is open.
+
+        It must be fast and must not raise: thousands of machines may be called for one event. Events before the context
+        are not seen, as with `listening`.
+        """
+        with self._registered(_Call(function), (topic,), subject):
+            yield
+
+    @contextmanager
+    def _registered(self, listener: Listener | _Call, topics: Sequence[str], subject: str) -> Iterator[None]:
+        by_subject = [self._listeners.setdefault(name, {}) for name in topics]
         for subjects in by_subject:
             subjects.setdefault(subject, set()).add(listener)
         try:
-            yield listener
+            yield
         finally:
             for subjects in by_subject:
                 subjects[subject].discard(listener)

@@ -62,6 +62,7 @@ STEPS: Final = (
     alerts.TABLES,
     rollouts.TABLES,
     fragments.TEXTS,
+    alerts.ENDS,
 )
 
 

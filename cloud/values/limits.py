@@ -254,6 +254,9 @@ ALERT_TARGETS: Final = Limit(
     "alert_targets", 20, "targets", "of one rule of alerts, and of the organization for all rules", "remove some"
 )
 ALERT_MESSAGE: Final = Limit("alert_message", 500, "characters", "in the message of a rule of alerts", "shorten it")
+ALERT_SILENCES: Final = _count_limit(
+    "alert_silences", 200, "silences", "of rules and machines in one organization", "end some, or switch the rule off"
+)
 ALERTS: Final = _count_limit(
     "alerts", 5000, "alerts", "of one organization that fire at the same time", "select fewer machines"
 )
@@ -345,6 +348,7 @@ LIMITS: Final = (
     ALERT_SCOPE,
     ALERT_TARGETS,
     ALERT_MESSAGE,
+    ALERT_SILENCES,
     ALERTS,
     PART_ALERTS,
     ALERT_EVENTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -58,12 +59,12 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     async def metrics(request: Request) -> Response:
         """`GET /metrics`, for Prometheus."""
         machines, sealed = await FleetService(cloud, site.author_of(request)).figures()
-        families = machine_families(machines, cloud.clock())
-        if sealed is not None:
-            own = loop_passes().families("machine_cloud")
-            families += [*process_families(counters), *segment_families(sealed), *own]
         worker = Worker("metrics")
         async with worker.opened():
+            families = await worker.run(partial(machine_families, machines, cloud.clock()))
+            if sealed is not None:
+                own = loop_passes().families("machine_cloud")
+                families += [*process_families(counters), *segment_families(sealed), *own]
             return await exposed(families, request, worker.run, process=sealed is not None)
 
     async def machine_error(request: Request, error: Exception) -> Response:

@@ -511,6 +511,8 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "ListAlertEvents",
         "AcknowledgeAlert",
         "SilenceAlert",
+        "SilenceAlerts",
+        "ListAlertSilences",
         "ListAlertRules",
         "SetAlertRule",
         "DeleteAlertRule",

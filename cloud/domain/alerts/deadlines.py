@@ -14,7 +14,7 @@ import trio
 
 from cloud.domain.alerts import notices, states
 from cloud.domain.alerts.life import Tick
-from cloud.domain.alerts.rules import applies, rule
+from cloud.domain.alerts.rules import applies, rule, rules
 from cloud.domain.alerts.states import AlertRecord
 from cloud.domain.alerts.subjects import subject_of
 from cloud.domain.triggering.deliveries import Page
@@ -22,8 +22,10 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock
 from schema import ErrorKind, MachineError
+from triggers import Where
 
 BATCH: Final = 50  # alerts in one transaction, during which other writers wait
+LEFT: Final = "the rule does not apply to the machine any more"
 BROKEN: Final = timedelta(hours=1)  # before an alert that cannot be changed is processed again
 
 
@@ -67,6 +69,9 @@ def come_due(sql: Sql, now: datetime, page: Page, up: datetime | None = None) ->
 
 
 def _come(sql: Sql, alert: AlertRecord, now: datetime, up: datetime | None) -> None:
+    if alert.ending:
+        states.finish(sql, alert, now)
+        return
     try:
         record = rule(sql, alert.organization, alert.rule_id)
     except MachineError as error:
@@ -76,10 +81,21 @@ def _come(sql: Sql, alert: AlertRecord, now: datetime, up: datetime | None) -> N
         return
     subject, place = subject_of(sql, alert.organization, alert.part, alert.source)
     if not record.rule.enabled:
-        states.close(sql, record, [alert], "the rule was disabled", now)
+        states.close(sql, alert, record.rule.name, "the rule was disabled", now)
     elif alert.part and place is None:
-        states.close(sql, record, [alert], "the machine was deleted", now)
+        states.close(sql, alert, record.rule.name, "the machine was deleted", now)
     elif place is not None and not applies(sql, record.rule, place):
-        states.close(sql, record, [alert], "the rule does not apply to the machine any more", now)
+        states.close(sql, alert, record.rule.name, LEFT, now)
     elif states.apply(sql, record, subject, [Tick(up)], now) is None:
         states.postpone(sql, alert.id, now + BROKEN)
+
+
+def leave(sql: Sql, place: Where, now: datetime) -> None:
+    """End the alerts of a part that rules do not apply to any more, because it was moved or has other tags."""
+    scoped = {record.id: record.rule for record in rules(sql, place.organization_id) if record.rule.scope}
+    if not scoped:
+        return
+    for alert in states.of_part(sql, place.organization_id, place.part_id):
+        chosen = scoped.get(alert.rule_id)
+        if chosen is not None and not applies(sql, chosen, place):
+            states.close(sql, alert, chosen.name, LEFT, now)

@@ -145,7 +145,8 @@ class State:
     heard: datetime | None = None  # when it arrived
     calm: datetime | None = None  # when the recovery began
     absent: bool = False  # it fires because there are no data
-    silenced: datetime | None = None  # end of the silence
+    silenced: datetime | None = None  # end of its own silence
+    covered: datetime | None = None  # end of the silence of its rule or its machine
     announced: bool = False  # people were notified that it fires
     reminded: datetime | None = None  # last notification, or when it fired
     by: str = ""  # who has acknowledged it
@@ -219,13 +220,22 @@ class Output:
 
 
 def step(
-    timing: Timing, state: State, event: Event, now: datetime, *, muted: bool = False
+    timing: Timing,
+    state: State,
+    event: Event,
+    now: datetime,
+    *,
+    muted: bool = False,
+    covered: datetime | None = None,
 ) -> tuple[State, tuple[Output, ...]]:
     """Return the next state, and what happened.
 
-    `muted`: notifications made now are dropped. An observation that is older than the newest one changes nothing.
+    `muted`: notifications made now are dropped. `covered`: end of the silence of its rule or its machine. An
+    observation that is older than the newest one changes nothing.
     """
-    return _Step(timing, _not_ahead(state, now), now, muted=muted).run(event)
+    moved = _Step(timing, _not_ahead(state, now), now, muted=muted)
+    moved.cover(covered)
+    return moved.run(event)
 
 
 def due(timing: Timing, state: State) -> datetime | None:
@@ -236,11 +246,17 @@ def due(timing: Timing, state: State) -> datetime | None:
         deadlines.append(lasts)
     if loud and state.calm is not None:
         deadlines.append(state.calm + timing.calm)
-    if state.phase is Phase.FIRING and timing.repeat and state.reminded is not None and state.silenced is None:
+    if state.phase is Phase.FIRING:
+        deadlines.append(state.covered)
+    if state.phase is Phase.FIRING and timing.repeat and state.reminded is not None and not _is_silent(state):
         deadlines.append(state.reminded + timing.repeat)
     if _awaits(timing, state) and state.heard is not None:
         deadlines.append(state.heard + timing.patience)
     return min((moment for moment in deadlines if moment is not None), default=None)
+
+
+def _is_silent(state: State) -> bool:
+    return state.silenced is not None or state.covered is not None
 
 
 def _lasts(timing: Timing, state: State) -> datetime | None:
@@ -296,6 +312,13 @@ class _Step:
             self._signal(Signal.CLOSE, self.now, event.reason)
             self.state = State(silenced=self.state.silenced, phase=self.state.phase, changed=self.state.changed)
         return self.state, tuple(self.outputs)
+
+    def cover(self, until: datetime | None) -> None:
+        """Note the silence of the rule or the machine, and notify if it has ended and nothing was sent."""
+        ended = self.state.covered is not None and until is None
+        self.state = replace(self.state, covered=until)
+        if ended and self.state.silenced is None and self.state.phase is Phase.FIRING and not self.state.announced:
+            self._tell(Happened.REMINDED, self.now)
 
     # ---- observations and deadlines
 
@@ -359,7 +382,7 @@ class _Step:
 
     def _remind(self) -> None:
         state, repeat = self.state, self.timing.repeat
-        if state.phase is not Phase.FIRING or not repeat or state.reminded is None or state.silenced is not None:
+        if state.phase is not Phase.FIRING or not repeat or state.reminded is None or _is_silent(state):
             return
         if state.reminded + repeat <= self.now:
             self._tell(Happened.REMINDED, self.now)
@@ -386,7 +409,7 @@ class _Step:
             self.state = replace(self.state, by=detail)
             self._put(Happened.ACKNOWLEDGED, at, detail=detail)
         elif effect is Effect.RESOLVE:
-            notify = self.state.announced and not self.muted and self.state.silenced is None
+            notify = self.state.announced and not self.muted and not _is_silent(self.state)
             self._put(Happened.RESOLVED, at, notify=notify, detail=detail)
             self.state = replace(self.state, calm=None, absent=False, announced=False, reminded=None)
         elif effect is Effect.CLOSE:
@@ -397,7 +420,7 @@ class _Step:
 
     def _tell(self, happened: Happened, at: datetime, detail: str = "") -> None:
         """Record that it fires, or still fires, and notify unless it is silenced or muted."""
-        silenced = self.state.silenced is not None and self.state.silenced > self.now
+        silenced = any(end is not None and end > self.now for end in (self.state.silenced, self.state.covered))
         notify = not self.muted and not silenced
         self.state = replace(self.state, reminded=self.now, announced=self.state.announced or notify)
         if happened is not Happened.REMINDED or notify:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-from cloud.domain.alerts.quiet import quiet_until
+from cloud.domain.alerts.quieting.hours import quiet_until
 from cloud.domain.alerts.rule import MAX_GROUP
 from cloud.domain.alerts.rules import RuleRecord, rule
 from cloud.domain.alerts.subjects import subject_of

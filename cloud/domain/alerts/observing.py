@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from cloud.domain.alerts.deadlines import leave
 from cloud.domain.alerts.life import Level, Observed
 from cloud.domain.alerts.reading import keys_of, level_of, value_of
 from cloud.domain.alerts.rule import Condition, Kind
@@ -49,6 +50,8 @@ class Observer:
     def __call__(self, sql: Sql, queued: Queued, place: Where | None) -> None:
         """Let an event happen to all alerts that it concerns. `place` is that of the part, if it is about one."""
         now = self._clock()
+        if isinstance(queued.event, CheckDue) and place is not None:
+            leave(sql, place, now)
         for record, subject, observed in _observations(sql, queued, place):
             apply(sql, record, subject, observed, now)
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from cloud.domain.alerts.life import Missing, Timing
-from cloud.domain.alerts.quiet import QuietHours
+from cloud.domain.alerts.quieting.hours import QuietHours
 from cloud.domain.alerts.wording import check_template
 from cloud.values.limits import ALERT_SCOPE, ALERT_TARGETS
 from cloud.values.names import checked_name

@@ -16,8 +16,9 @@ import msgspec
 import structlog
 
 from cloud.domain.alerts import notices
-from cloud.domain.alerts.life import OPEN, Closed, Event, Happened, Level, Output, Phase, State, due, step
-from cloud.domain.alerts.quiet import quiet_until
+from cloud.domain.alerts.life import OPEN, Closed, Event, Happened, Level, Output, Phase, State, Timing, due, step
+from cloud.domain.alerts.quieting import silences
+from cloud.domain.alerts.quieting.hours import quiet_until
 from cloud.domain.alerts.rules import RuleRecord
 from cloud.domain.alerts.subjects import Subject, subject_of
 from cloud.domain.organizations.tenants import missing
@@ -48,6 +49,7 @@ class AlertRecord:
     state: State
     due: datetime | None
     touched: datetime
+    ending: str = ""  # set by `end_all`; only `finish` reads it
 
 
 def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event], now: datetime) -> State | None:
@@ -61,14 +63,18 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
         *(subject.organization, record.id, subject.part, subject.source),
     )
     alert = None if row is None else _record(row)
+    if alert is not None and alert.ending:
+        finish(sql, alert, now)
+        alert = None
     before = State() if alert is None else alert.state
     quiet = record.rule.quiet
     muted = quiet is not None and quiet.mode == "drop" and quiet_until(quiet, now) is not None
+    covered = silences.end_of(sql, subject.organization, record.id, subject.machine_id, now)
     state = before
     outputs: list[Output] = []
     try:
         for event in events:
-            state, happened = step(record.rule.timing, state, event, now, muted=muted)
+            state, happened = step(record.rule.timing, state, event, now, muted=muted, covered=covered)
             outputs += happened
     except Exception:  # a bug that one alert meets must not block all later events
         _log.exception("an alert could not be changed", rule=record.id, part=subject.part)
@@ -87,7 +93,10 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
         return None
     _store(sql, identity, alert, record, subject, state, now)
     for output in outputs[-AT_ONCE:]:
-        _note(sql, identity, record, subject, state, output, now)
+        _record_event(sql, identity, record.id, record.rule.name, subject, output, now)
+        if output.notify:
+            kind, value = output.happened.value, json.dumps(output.value, ensure_ascii=False)
+            notices.add(sql, subject.organization, record, identity, kind, output.at, value, state.since, now)
     return state
 
 
@@ -139,31 +148,29 @@ def _store(
         sql.notify(TOPIC, subject.organization)
 
 
-def _note(
-    sql: Sql, identity: str, record: RuleRecord, subject: Subject, state: State, output: Output, now: datetime
+def _record_event(
+    sql: Sql, identity: str, rule_id: str, rule: str, subject: Subject, output: Output, now: datetime
 ) -> None:
-    value = json.dumps(output.value, ensure_ascii=False)
-    if output.happened is not Happened.REMINDED:
-        row: dict[str, Value] = {
-            "organization_id": subject.organization,
-            "alert_id": identity,
-            "rule_id": record.id,
-            "rule": record.rule.name,
-            "part_id": subject.part,
-            "machine": subject.machine,
-            "location": subject.location,
-            "source": subject.source,
-            "happened": stored(output.at),
-            "recorded": stored(now),
-            "kind": output.happened.value,
-            "value": value,
-            "detail": output.detail,
-        }
-        inserted(sql, "alert_events", row)
-        sql.notify(TOPIC, subject.organization)
-    if output.notify:
-        kind = output.happened.value
-        notices.add(sql, subject.organization, record, identity, kind, output.at, value, state.since, now)
+    """Write an event into the history, unless it is only a reminder."""
+    if output.happened is Happened.REMINDED:
+        return
+    row: dict[str, Value] = {
+        "organization_id": subject.organization,
+        "alert_id": identity,
+        "rule_id": rule_id,
+        "rule": rule,
+        "part_id": subject.part,
+        "machine": subject.machine,
+        "location": subject.location,
+        "source": subject.source,
+        "happened": stored(output.at),
+        "recorded": stored(now),
+        "kind": output.happened.value,
+        "value": json.dumps(output.value, ensure_ascii=False),
+        "detail": output.detail,
+    }
+    inserted(sql, "alert_events", row)
+    sql.notify(TOPIC, subject.organization)
 
 
 # ---- reading
@@ -171,7 +178,7 @@ def _note(
 
 def alert(sql: Sql, owner: str, subject: str) -> AlertRecord:
     """Return one alert of an organization; NOT_FOUND."""
-    row = sql.row("SELECT * FROM alerts WHERE id = ? AND organization_id = ?", subject, owner)
+    row = sql.row("SELECT * FROM alerts WHERE id = ? AND organization_id = ? AND ending = ''", subject, owner)
     if row is None:
         raise missing("alert", subject)
     return _record(row)
@@ -179,16 +186,37 @@ def alert(sql: Sql, owner: str, subject: str) -> AlertRecord:
 
 def owner_of(sql: Sql, subject: str) -> tuple[str, str]:
     """Return the organization and the part of an alert; NOT_FOUND."""
-    row = sql.row("SELECT organization_id, part_id FROM alerts WHERE id = ?", subject)
+    row = sql.row("SELECT organization_id, part_id FROM alerts WHERE id = ? AND ending = ''", subject)
     if row is None:
         raise missing("alert", subject)
     return row["organization_id"], row["part_id"]
 
 
-def open_alerts(sql: Sql, owner: str) -> list[AlertRecord]:
-    """Return the alerts of an organization that fire or were acknowledged, at most ALERTS."""
-    rows = sql.rows("SELECT * FROM alerts WHERE organization_id = ? AND open = 1 LIMIT ?", owner, ALERTS.value)
-    return [_record(row) for row in rows]
+class _Brief(msgspec.Struct):
+    phase: str
+    changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAlert:
+    """An alert that fires or was acknowledged, in short. `moment` is when that began, as it is stored."""
+
+    id: str
+    rule_id: str
+    part: str
+    fires: bool
+    moment: int
+
+
+def open_alerts(sql: Sql, owner: str) -> list[OpenAlert]:
+    """Return the alerts of an organization that fire or were acknowledged, at most ALERTS; decodes no whole state."""
+    query = "SELECT id, rule_id, part_id, state FROM alerts WHERE organization_id = ? AND open = 1 LIMIT ?"
+    alerts = []
+    for row in sql.rows(query, owner, ALERTS.value):
+        brief = _briefs.decode(row["state"])
+        fires = brief.phase == Phase.FIRING.value
+        alerts.append(OpenAlert(row["id"], row["rule_id"], row["part_id"], fires, brief.changed))
+    return alerts
 
 
 def firing(sql: Sql, owner: str) -> list[tuple[str, str]]:
@@ -202,10 +230,16 @@ def firing(sql: Sql, owner: str) -> list[tuple[str, str]]:
     return [(row["rule_id"], row["part_id"]) for row in rows]
 
 
-def of_rule(sql: Sql, owner: str, rule: str) -> list[AlertRecord]:
-    """Return all states of a rule."""
-    rows = sql.rows("SELECT * FROM alerts WHERE organization_id = ? AND rule_id = ?", owner, rule)
-    return [_record(row) for row in rows]
+def open_of_rules(sql: Sql, owner: str) -> dict[str, int]:
+    """Return how many alerts each rule of an organization has that fire or were acknowledged."""
+    query = "SELECT rule_id, COUNT(*) AS count FROM alerts WHERE organization_id = ? AND open = 1 GROUP BY rule_id"
+    return {row["rule_id"]: row["count"] for row in sql.rows(query, owner)}
+
+
+def of_part(sql: Sql, owner: str, part: str) -> list[AlertRecord]:
+    """Return all states of an organization at a part that have not ended, at most PART_ALERTS."""
+    query = "SELECT * FROM alerts WHERE part_id = ? AND organization_id = ? AND ending = '' LIMIT ?"
+    return [_record(row) for row in sql.rows(query, part, owner, PART_ALERTS.value)]
 
 
 def next_due(sql: Sql) -> datetime | None:
@@ -229,18 +263,51 @@ def postpone(sql: Sql, subject: str, until: datetime) -> None:
     sql.run("UPDATE alerts SET due = ? WHERE id = ?", stored(until), subject)
 
 
+def look_at_all(sql: Sql, owner: str, rule: str, now: datetime) -> None:
+    """Look at all alerts of a rule at once, because their next deadlines may be others."""
+    if sql.run("UPDATE alerts SET due = ? WHERE organization_id = ? AND rule_id = ?", stored(now), owner, rule):
+        sql.notify(TOPIC, owner)
+
+
+def look_at_machine(sql: Sql, owner: str, machine: str, now: datetime) -> None:
+    """Look at all alerts of a machine at once, as `look_at_all` does for a rule."""
+    parts = "SELECT id FROM parts WHERE machine_id = ?"
+    condition = f"organization_id = ? AND part_id IN ({parts})"
+    if sql.run(f"UPDATE alerts SET due = ? WHERE {condition}", stored(now), owner, machine):
+        sql.notify(TOPIC, owner)
+
+
 # ---- ends
 
 
-def close(sql: Sql, record: RuleRecord, alerts: Sequence[AlertRecord], reason: str, now: datetime) -> None:
-    """End alerts that have no meaning any more, without notifications, and forget their states."""
-    for each in alerts:
-        if each.state.phase in OPEN:
-            _, outputs = step(record.rule.timing, each.state, Closed(reason), now)
-            for output in outputs:
-                subject, _ = subject_of(sql, each.organization, each.part, each.source)
-                _note(sql, each.id, record, subject, each.state, output, now)
-        drop(sql, each)
+def end_all(sql: Sql, owner: str, record: RuleRecord, reason: str, now: datetime) -> None:
+    """End all alerts of a rule, without notifications. They are in no list any more.
+
+    There may be thousands, during which other writers would wait: `finish` writes their history later.
+    """
+    ending = json.dumps([reason, record.rule.name], ensure_ascii=False)
+    count = sql.run(
+        "UPDATE alerts SET open = 0, due = ?, ending = ? WHERE organization_id = ? AND rule_id = ? AND ending = ''",
+        *(stored(now), ending, owner, record.id),
+    )
+    if count:
+        notices.forget_rule(sql, owner, record.id)
+        sql.notify(TOPIC, owner)
+
+
+def finish(sql: Sql, alert: AlertRecord, now: datetime) -> None:
+    """Record in the history that `end_all` has ended an alert, and forget its state."""
+    reason, rule = json.loads(alert.ending)
+    close(sql, alert, rule, reason, now)
+
+
+def close(sql: Sql, alert: AlertRecord, rule: str, reason: str, now: datetime) -> None:
+    """End an alert that has no meaning any more, without a notification, and forget its state."""
+    if alert.state.phase in OPEN:
+        subject, _ = subject_of(sql, alert.organization, alert.part, alert.source)
+        for output in step(Timing(), alert.state, Closed(reason), now)[1]:
+            _record_event(sql, alert.id, alert.rule_id, rule, subject, output, now)
+    drop(sql, alert)
 
 
 def drop(sql: Sql, alert: AlertRecord) -> None:
@@ -257,6 +324,7 @@ def expire(sql: Sql, now: datetime) -> int:
     can have been set come now.
     """
     count = sql.run("DELETE FROM alerts WHERE touched < ? AND open = 0 AND due IS NULL", stored(now - KEPT))
+    count += silences.expire(sql, now)
     moment = stored(now)
     ahead = sql.run("UPDATE alerts SET due = ?, touched = ? WHERE touched > ?", moment, moment, stored(now + AGAIN))
     ahead += sql.run("UPDATE alert_notices SET due = ? WHERE due > ?", moment, stored(now + notices.LONGEST))
@@ -265,6 +333,8 @@ def expire(sql: Sql, now: datetime) -> int:
 
 
 # ---- JSON
+
+_briefs: Final = msgspec.json.Decoder(_Brief)
 
 
 def _encoded(state: State) -> str:
@@ -284,7 +354,7 @@ def _decoded(text: str) -> State:
     return State(**{**row, **times, "phase": Phase(row["phase"]), "level": level})
 
 
-_TIMES: Final = ("since", "changed", "seen", "heard", "calm", "silenced", "reminded")
+_TIMES: Final = ("since", "changed", "seen", "heard", "calm", "silenced", "covered", "reminded")
 
 
 def _record(row: Mapping[str, Any]) -> AlertRecord:
@@ -297,4 +367,5 @@ def _record(row: Mapping[str, Any]) -> AlertRecord:
         _decoded(row["state"]),
         None if row["due"] is None else moment_of(row["due"]),
         moment_of(row["touched"]),
+        row["ending"],
     )

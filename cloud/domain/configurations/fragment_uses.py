@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from cloud.store.sql import Sql
+from cloud.store.sql import Row, Sql
 
 BATCH: Final = 500  # parts in one query
 Kind = Literal["part", "fragment"]
@@ -37,6 +37,29 @@ def parts_using(sql: Sql, subject: str) -> list[str]:
                 seen_fragments.add(row["subject"])
                 pending.append(row["subject"])
     return list(parts)
+
+
+def owners(sql: Sql, parts: Iterable[str]) -> dict[str, str]:
+    """Return the machines of these parts, each with its organization; parts that were deleted are left out."""
+    machines: dict[str, str] = {}
+    for row in _places(sql, list(parts)):
+        machines[row["machine_id"]] = row["organization_id"]
+    return machines
+
+
+def machines_of(sql: Sql, parts: Sequence[str]) -> dict[str, str]:
+    """Return the machine of each of these parts; parts that were deleted are left out."""
+    return {row["id"]: row["machine_id"] for row in _places(sql, parts)}
+
+
+def _places(sql: Sql, parts: Sequence[str]) -> Iterator[Row]:
+    for start in range(0, len(parts), BATCH):
+        batch = parts[start : start + BATCH]
+        yield from sql.rows(
+            "SELECT parts.id AS id, machine_id, organization_id FROM parts JOIN machines ON machines.id = machine_id "
+            f"JOIN locations ON locations.id = location_id WHERE parts.id IN ({', '.join('?' * len(batch))})",
+            *batch,
+        )
 
 
 def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:

@@ -21,8 +21,8 @@ from cloud.store.sql import Sql
 from cloud.values.cursor import Cursor
 from cloud.values.times import stored
 
-BUDGET: Final = 50_000
-"""Entries that a search looks at: about 0.2 s in SQLite if it compares their text."""
+BUDGET: Final = 30_000
+"""Entries that a search looks at: less than 0.1 s of processor time in SQLite if it compares their text."""
 SLICE: Final = 10_000
 """Entries that one statement looks at; more in the same step of time are read in several parts of it."""
 MAX_PARTS: Final = 10_000

@@ -250,9 +250,9 @@ class Listing:
             texts.append("EXISTS (SELECT 1 FROM machine_tags WHERE machine_id = fleet_rows.machine_id AND tag = ?)")
             values.append(tag)
         if conditions.fragment:
-            texts.append(
-                "EXISTS (SELECT 1 FROM parts JOIN fragment_uses ON kind = 'part' AND subject = parts.id "
-                "WHERE machine_id = fleet_rows.machine_id AND fragment_id = ?)"
+            texts.append(  # CROSS JOIN: from a machine to its uses, and not through all machines that use the fragment
+                "EXISTS (SELECT 1 FROM parts CROSS JOIN fragment_uses WHERE machine_id = fleet_rows.machine_id "
+                "AND kind = 'part' AND subject = parts.id AND fragment_id = ?)"
             )
             values.append(conditions.fragment)
         left = MAX_PLACES

@@ -120,7 +120,7 @@ _STAGED: Final = ("staged_machines", "staged_counts", "staged_events")
 """Tables of rollouts in stages, whose rows name their rollout."""
 
 
-_ALERTS: Final = ("alert_notices", "alert_events", "alerts", "alert_targets", "alert_rules")
+_ALERTS: Final = ("alert_notices", "alert_events", "alerts", "alert_silences", "alert_targets", "alert_rules")
 """Tables of alerts, deleted with their organization."""
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from cloud.domain.configurations import fragments
-from cloud.domain.configurations.fragment_uses import parts_using
+from cloud.domain.configurations.fragment_uses import owners, parts_using
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tags import tags_of
 from cloud.domain.organizations.tenants import location, missing
@@ -90,10 +90,10 @@ def candidates(sql: Sql, owner: str, of: Target) -> list[str]:
 
 
 def elsewhere(sql: Sql, owner: str, of: Target) -> int:
-    """Return how many parts of other organizations use the fragment."""
+    """Return how many machines of other organizations use the fragment."""
     if of.kind is RolloutKind.PROGRAM:
         return 0
-    return sum(fragments.organization_of(sql, part) not in ("", owner) for part in parts_using(sql, of.subject))
+    return sum(other != owner for other in owners(sql, parts_using(sql, of.subject)).values())
 
 
 def concerned(sql: Sql, owner: str, of: Target, parts: Sequence[str]) -> list[RolloutMember]:

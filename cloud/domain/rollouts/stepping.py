@@ -6,8 +6,8 @@ Nothing happens outside of the database, so a process that is killed leaves no s
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from cloud.domain.configurations import fragments
@@ -42,6 +42,9 @@ from schema import ErrorKind, MachineError
 BATCH: Final = 50
 """Machines that one transaction looks at."""
 
+BROKEN: Final = timedelta(hours=1)
+"""Time before a machine or a rollout that cannot be looked at is looked at again, unless the machine reports."""
+
 Turn = tuple[str, str]
 """The last rollout and part of which a report was handled in this round."""
 FIRST: Final[Turn] = ("", "")
@@ -56,25 +59,49 @@ _REPORTED: Final = (
 _EXPIRED: Final = f"{_COLUMNS} WHERE due > 0 AND due <= ? ORDER BY due, rollout_id, part_id LIMIT ?"
 
 
-def step(sql: Sql, now: datetime, turn: Turn = FIRST) -> Turn | None:
+@dataclass(slots=True)
+class StepPosition:
+    """What a step is working on: a rollout, and the part at which it looks; empty before and after all of them."""
+
+    rollout: str = ""
+    part: str = ""
+
+
+def step(sql: Sql, now: datetime, turn: Turn = FIRST, position: StepPosition | None = None) -> Turn | None:
     """Look at machines that are due, and let their rollouts proceed; return the turn of the next step, or None if no
     machine is due.
 
     Half of the machines are those with a deadline. Those that reported have their turn in rounds, so that some that
-    report all the time do not hold up the rollouts of others.
+    report all the time do not hold up the rollouts of others. `position` is kept up to date, so that it shows where a
+    step has failed.
     """
+    here = StepPosition() if position is None else position
+    here.rollout = here.part = ""
     reported = sql.rows(f"{_REPORTED}{sql.skip_locked}", *turn, BATCH // 2)
     expired = sql.rows(f"{_EXPIRED}{sql.skip_locked}", stored(now), BATCH - BATCH // 2)
     touched: dict[str, StagedRollout] = {}
     for row in (*reported, *expired):
-        subject = row["rollout_id"]
+        subject = here.rollout = row["rollout_id"]
+        here.part = row["part_id"]
         entry = touched.setdefault(subject, records.by_id(sql, subject))
         _look(sql, entry, row, now)
+    here.part = ""
     for subject in touched:
+        here.rollout = subject
         settle(sql, subject, now)
+    here.rollout = ""
     if len(reported) == BATCH // 2:
         return reported[-1]["rollout_id"], reported[-1]["part_id"]
     return FIRST if touched or turn != FIRST else None
+
+
+def set_apart(sql: Sql, position: StepPosition, now: datetime) -> None:
+    """Look at a part, or at all due parts of a rollout, only after BROKEN again, because a step has failed there."""
+    until, condition = stored(now + BROKEN), "rollout_id = ? AND due >= 0 AND due <= ?"
+    if position.part:
+        condition += " AND part_id = ?"
+    parts = [position.part] if position.part else []
+    sql.run(f"UPDATE staged_machines SET due = ? WHERE {condition}", until, position.rollout, stored(now), *parts)
 
 
 def next_due(sql: Sql) -> datetime | None:

@@ -21,6 +21,7 @@ DATA: Final = frozenset({"part_data_ingested", "conditional_data_ingested"})
 PRESENCE: Final = frozenset({"part_online", "part_offline"})
 LOGS: Final = frozenset({"conditional_logs_ingested"})
 
+WORD: Final = "triggers"  # is in the text of each document that has or changes some
 BATCH: Final = 500  # ids in one query
 _CACHE_SIZE: Final = 1024  # documents whose triggers are cached
 _REMEMBERED: Final = 100_000  # revisions
@@ -109,6 +110,7 @@ def _parsed(entries: Sequence[Any]) -> _CachedTriggers:
 def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
     """Return the triggers of those parts that have any, or have mistakes in them. Takes few queries for many parts."""
     by_part: dict[str, Examined] = {}
+    possible: dict[str, bool] = {}
     for start in range(0, len(parts), BATCH):
         batch = parts[start : start + BATCH]
         rows = sql.rows(
@@ -121,11 +123,41 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
             '%"triggers"%',
             '%"fragments"%',
         )
+        silent = [row["id"] for row in rows if WORD not in row["document"].lower()]
+        from_fragments = _by_fragments(sql, silent, possible)
         for row in rows:
+            if row["id"] in from_fragments and not from_fragments[row["id"]]:
+                continue
             part_triggers = _cached_of(sql, row["id"], row["document"]).examined
             if part_triggers.triggers or part_triggers.problems:
                 by_part[row["id"]] = part_triggers
     return by_part
+
+
+def _by_fragments(sql: Sql, parts: Sequence[str], possible: dict[str, bool]) -> dict[str, bool]:
+    """Return for each of some parts, whose documents have no triggers, whether their fragments may have any.
+
+    `possible` is what was determined before, by fragment. Merging thousands of configurations takes long.
+    """
+    may = dict.fromkeys(parts, False)
+    if not parts:
+        return may
+    marks = ", ".join("?" * len(parts))
+    query = f"SELECT subject, fragment_id FROM fragment_uses WHERE kind = 'part' AND subject IN ({marks})"
+    for row in sql.rows(query, *parts):
+        may[row["subject"]] = may[row["subject"]] or _may_have_triggers(sql, row["fragment_id"], possible)
+    return may
+
+
+def _may_have_triggers(sql: Sql, fragment: str, possible: dict[str, bool]) -> bool:
+    if fragment not in possible:
+        possible[fragment] = False  # fragments that use each other
+        query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND lower(document) LIKE ? LIMIT 1"
+        inner = "SELECT fragment_id FROM fragment_uses WHERE kind = 'fragment' AND subject = ?"
+        possible[fragment] = sql.row(query, fragment, f"%{WORD}%") is not None or any(
+            _may_have_triggers(sql, row["fragment_id"], possible) for row in sql.rows(inner, fragment)
+        )
+    return possible[fragment]
 
 
 def listens(sql: Sql, part: str, types: frozenset[str]) -> bool:

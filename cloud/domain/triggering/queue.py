@@ -19,7 +19,7 @@ TOPIC: Final = "triggers"
 
 @dataclass(frozen=True, slots=True)
 class CheckDue:
-    """Presence or health of a part may have changed; both are in the database. For alerts."""
+    """Presence, health, place or tags of a part may have changed; all are in the database. For alerts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,21 @@ def enqueue(sql: Sql, part: str, event: QueuedEvent, now: datetime) -> None:
 
 
 def enqueue_checks(sql: Sql, owner: str, now: datetime) -> None:
-    """Queue Checked for each part of an organization for which none is waiting."""
+    """Queue CheckDue for each part of an organization for which none is waiting."""
     parts = """
         FROM locations JOIN machines ON machines.location_id = locations.id JOIN parts ON parts.machine_id = machines.id
         WHERE locations.organization_id = ?
     """
-    sql.run(f"INSERT INTO trigger_queues (part_id) SELECT parts.id {parts} ON CONFLICT (part_id) DO NOTHING", owner)
+    _enqueue_checks(sql, parts, owner, now)
+
+
+def enqueue_checks_of_machine(sql: Sql, machine: str, now: datetime) -> None:
+    """Queue CheckDue for each part of a machine for which none is waiting."""
+    _enqueue_checks(sql, "FROM parts WHERE machine_id = ?", machine, now)
+
+
+def _enqueue_checks(sql: Sql, parts: str, subject: str, now: datetime) -> None:
+    sql.run(f"INSERT INTO trigger_queues (part_id) SELECT parts.id {parts} ON CONFLICT (part_id) DO NOTHING", subject)
     added = sql.run(
         f"""
         INSERT INTO trigger_events (part_id, happened, kind, event) SELECT parts.id, ?, 'checked', ? {parts}
@@ -80,10 +89,10 @@ def enqueue_checks(sql: Sql, owner: str, now: datetime) -> None:
         """,
         stored(now),
         msgspec.json.encode(CheckDue()).decode(),
-        owner,
+        subject,
     )
     if added:
-        sql.notify(TOPIC, owner)
+        sql.notify(TOPIC, subject)
 
 
 def take(sql: Sql, limit: int) -> list[Queued]:

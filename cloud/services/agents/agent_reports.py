@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cloud.domain.fleet import fleet
 from cloud.domain.fleet.fleet import FleetPart
 from cloud.domain.machines import machines, reported
 from cloud.domain.permissions.access import ObjectKind
@@ -10,6 +9,7 @@ from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, machine, operat
 from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
+from cloud.services.machines.whole_fleet import for_all_machines
 from cloud.store.sql import Sql
 
 
@@ -62,9 +62,9 @@ class AgentReports(Service):
     @allow(ROLE_ANYWHERE)
     async def list_agents(self) -> list[m.AgentSummary]:
         """Return what the agents of all parts at which the caller has a role have reported last, in short."""
-        seen = await self.read(lambda sql: fleet.fleet(sql, self.author))
-        parts = [part for machine in seen for part in machine.parts]
-        return [_summary(part) for part in parts if reported.updates(part.reported)]
+        return await for_all_machines(
+            self, lambda machine: [_summary(part) for part in machine.parts if reported.updates(part.reported)]
+        )
 
 
 def _summary(part: FleetPart) -> m.AgentSummary:

@@ -29,6 +29,18 @@ class Alert(Struct, frozen=True):
     path: str
     acknowledged_by: str
     silenced_until: datetime | None
+    machine_id: str
+    covered: bool  # silenced with its rule or its machine
+
+
+class AlertSilence(Struct, frozen=True):
+    """A silence of all alerts of a rule or a machine, with its name; the id of the other is empty."""
+
+    rule_id: str
+    machine_id: str
+    name: str
+    until: datetime
+    silenced_by: str
 
 
 class AlertEvent(Struct, frozen=True):

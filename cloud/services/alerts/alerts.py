@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from cloud.domain.alerts import history, states
+from cloud.domain.alerts import changing, history, states
 from cloud.domain.alerts.life import OPEN, Acknowledged, Event, Phase, Silenced
+from cloud.domain.alerts.quieting import silences
+from cloud.domain.alerts.quieting.silences import Silence
 from cloud.domain.alerts.rule import Rule
 from cloud.domain.alerts.rules import RuleRecord, rule, rules
-from cloud.domain.alerts.states import AlertRecord
+from cloud.domain.alerts.states import AlertRecord, OpenAlert
 from cloud.domain.alerts.subjects import subject_of
 from cloud.domain.alerts.wording import shown_value
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import ObjectKind, Role, holder, place_of
+from cloud.domain.permissions.access import ObjectKind, Role, holder, place_of, role_at
 from cloud.domain.permissions.rules import AT_ALERTS, allow, operator
 from cloud.services.alerts import alert_messages as m
 from cloud.services.alerts.rules import Rules
@@ -40,9 +42,8 @@ class AlertOverview:
     alerts: list[m.Alert]
 
 
-def _urgency(record: AlertRecord) -> tuple[bool, float]:
-    moment = record.state.changed or record.touched
-    return record.state.phase is not Phase.FIRING, -moment.timestamp()
+def _urgency(alert: OpenAlert) -> tuple[bool, int]:
+    return not alert.fires, -alert.moment
 
 
 @guarded
@@ -70,8 +71,10 @@ class AlertService(Rules):
             by_id = {record.id: record for record in rules(sql, owner)}
             shown = [record for record in records if record.part in visible and record.rule_id in by_id]
             shown.sort(key=_urgency)
-            firing = sum(record.state.phase is Phase.FIRING for record in shown)
-            listed = [_alert(sql, record, by_id[record.rule_id]) for record in shown[:limit]]
+            firing = sum(record.fires for record in shown)
+            listed = [
+                _alert(sql, states.alert(sql, owner, record.id), by_id[record.rule_id]) for record in shown[:limit]
+            ]
             return AlertOverview(firing, len(shown), listed)
 
         return await self.read(work)
@@ -154,11 +157,64 @@ class AlertService(Rules):
     @allow(operator(ObjectKind.ALERT, "alert_id"))
     async def silence_alert(self, alert_id: str, until: datetime | None = None) -> None:
         """Send nothing about an alert before `until`, at most 30 days ahead; without it, end the silence."""
+        self._check_end(until)
+        await self.change(lambda sql: self._happen(sql, alert_id, Silenced(until, self._name(sql))))
+
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
+    async def silence_alerts(
+        self, organization_id: str, rule_id: str = "", machine_id: str = "", until: datetime | None = None
+    ) -> None:
+        """Send nothing about all alerts of a rule or of a machine before `until`; without it, end the silence.
+
+        It covers alerts that begin to fire later, too. `until` is at most 30 days ahead. INVALID unless either a rule
+        or a machine is given; NOT_FOUND; EXHAUSTED.
+        """
+        if bool(rule_id) == bool(machine_id):
+            raise MachineError(
+                "the call names a rule and a machine, or neither", kind=ErrorKind.INVALID, remedy="name one of them"
+            )
+        self._check_end(until)
+
+        def work(sql: Sql) -> None:
+            if until is None:
+                changing.unsilence(sql, organization_id, rule_id, machine_id, self.now())
+            else:
+                silence = Silence(rule_id, machine_id, until, self._name(sql))
+                changing.silence(sql, organization_id, silence, self.now())
+
+        await self.change(work)
+
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
+    async def list_alert_silences(self, organization_id: str) -> list[m.AlertSilence]:
+        """Return the silences of rules and machines that have not ended, the next to end first."""
+        return await self.read(lambda sql: self._silences(sql, organization_id))
+
+    @allow(AT_ALERTS)
+    async def list_own_silences(self) -> tuple[str, list[m.AlertSilence]]:
+        """Return the caller's organization with its silences; "" and none if it may not change them. Not an RPC."""
+
+        def work(sql: Sql) -> tuple[str, list[m.AlertSilence]]:
+            owner = holder(sql, self.author).organization
+            if not owner or role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, owner)) < Role.OPERATOR:
+                return "", []
+            return owner, self._silences(sql, owner)
+
+        return await self.read(work)
+
+    def _silences(self, sql: Sql, owner: str) -> list[m.AlertSilence]:
+        listed = silences.silences(sql, owner, self.now())
+        names = {record.id: record.rule.name for record in rules(sql, owner)} if listed else {}
+        return [
+            m.AlertSilence(each.rule, each.machine, each.name or names[each.rule], each.until, each.by)
+            for each in listed
+            if each.name or each.rule in names
+        ]
+
+    def _check_end(self, until: datetime | None) -> None:
         if until is not None and not timedelta(0) < until - self.now() <= LONGEST_SILENCE:
             raise MachineError(
                 "the end of the silence is not within the next 30 days", kind=ErrorKind.INVALID, remedy="choose another"
             )
-        await self.change(lambda sql: self._happen(sql, alert_id, Silenced(until, self._name(sql))))
 
     def _happen(self, sql: Sql, alert_id: str, event: Event) -> Phase:
         owner, _ = states.owner_of(sql, alert_id)
@@ -194,7 +250,9 @@ def _alert(sql: Sql, record: AlertRecord, of: RuleRecord) -> m.Alert:
         threshold=_threshold(of.rule),
         path=condition.path if condition is not None else "",
         acknowledged_by=state.by if state.phase is Phase.ACKNOWLEDGED else "",
-        silenced_until=state.silenced,
+        silenced_until=max(filter(None, (state.silenced, state.covered)), default=None),
+        machine_id=subject.machine_id,
+        covered=state.covered is not None,
     )
 
 

@@ -51,9 +51,7 @@ class Rules(Service):
         def work(sql: Sql) -> list[m.AlertRule]:
             place = access_place(sql, ObjectKind.ORGANIZATION, organization_id)
             whole = role_at(sql, self.author, place) >= Role.OWNER
-            counts: dict[str, int] = {}
-            for alert in states.open_alerts(sql, organization_id):
-                counts[alert.rule_id] = counts.get(alert.rule_id, 0) + 1
+            counts = states.open_of_rules(sql, organization_id)
             return [
                 m.AlertRule(
                     record.id,

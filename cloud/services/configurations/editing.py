@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cloud.documents.pieces import LARGE
 from cloud.documents.readable import check_text
 from cloud.documents.resolve import Resolved, entries
 from cloud.domain.configurations import configurations, fragments, written_texts
-from cloud.domain.configurations.fragment_uses import parts_using
+from cloud.domain.configurations.fragment_uses import machines_of, parts_using
 from cloud.domain.configurations.fragments import FragmentRecord
 from cloud.domain.configurations.revisions import Revision
 from cloud.domain.fleet import watching
+from cloud.domain.fleet.fleet import reached
 from cloud.domain.machines import machines
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.machines.online import Presence, presence
@@ -83,14 +84,19 @@ class Save:
     shown: Shown = field(default_factory=empty)
 
 
+USERS: Final = 50
+"""Machines that a fragment's page names."""
+
+
 @dataclass(frozen=True, slots=True)
 class FragmentEditing:
-    """A fragment, as its page shows it. `users` are the machine parts that use it and that the caller may see."""
+    """A fragment, as its page shows it. `users` are parts that use it and that the caller may see, at most USERS."""
 
     fragment: FragmentRecord
     document: Shown
     tags: Sequence[tuple[str, int]]
     users: Sequence[PartRecord]
+    seen: int  # number of users that the caller may see
     others: int  # number of users that the caller may not see
     may_save: bool
     context: EditingContext
@@ -209,13 +215,14 @@ class Editor(Service):
             record = fragments.fragment(sql, fragment)
             may_save = reads_secrets(sql, self.author, ObjectKind.FRAGMENT, fragment)
             using = parts_using(sql, fragment)
-            visible_parts = [part for part in using if self._sees(sql, part)]
+            visible_parts = self._seen_of(sql, using)
             document = fragments.document_of(sql, fragment, record.revision)
             return FragmentEditing(
                 record,
                 shown(document, whole=may_save),
                 fragments.tags(sql, fragment),
-                [machines.part(sql, part) for part in visible_parts],
+                [machines.part(sql, part) for part in visible_parts[:USERS]],
+                len(visible_parts),
                 len(using) - len(visible_parts),
                 may_save,
                 EditingContext(_fragments(sql, record.organization_id), advice=advice(sql, record.organization_id)),
@@ -254,8 +261,12 @@ class Editor(Service):
         advice_by_module = advice(sql, place.organization if home else "")
         return EditingContext(_fragments(sql, place.organization) if home else {}, tuple(names), advice_by_module)
 
-    def _sees(self, sql: Sql, part: str) -> bool:
-        return role_at(sql, self.author, place_of(sql, ObjectKind.PART, part)) is not Role.NONE
+    def _seen_of(self, sql: Sql, parts: Sequence[str]) -> list[str]:
+        """Return those of these parts that the caller may see, by the names of their machines."""
+        by_part = machines_of(sql, parts)
+        names = {each.id: each.name for each in reached(sql, self.author, list(dict.fromkeys(by_part.values())))}
+        seen = [part for part, machine in by_part.items() if machine in names]
+        return sorted(seen, key=lambda part: (names[by_part[part]].lower(), part))
 
 
 def _fragments(sql: Sql, organization: str) -> Mapping[str, str]:

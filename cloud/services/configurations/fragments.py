@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cloud.documents import resolve
 from cloud.domain.configurations import configurations, fragments
-from cloud.domain.configurations.fragment_uses import parts_using
+from cloud.domain.configurations.fragment_uses import owners, parts_using
 from cloud.domain.configurations.revisions import Revisions, until_fresh
 from cloud.domain.machines import machines
 from cloud.domain.organizations.tenants import missing
@@ -302,7 +302,7 @@ class Fragments(Service):
             fragments.document_of(sql, fragment.id, revision or fragment.revision), whole=self._whole(sql, fragment.id)
         )
         parts = parts_using(sql, fragment.id)
-        owners = {fragments.organization_of(sql, part) for part in parts}
+        organizations = set(owners(sql, parts).values())
         return m.Fragment(
             id=fragment.id,
             name=fragment.name,
@@ -312,8 +312,8 @@ class Fragments(Service):
             created_on=fragment.created,
             organization_name=fragment.organization,
             robot_part_count=len(parts),
-            organization_count=len(owners),
-            only_used_by_owner=owners <= {fragment.organization_id},
+            organization_count=len(organizations),
+            only_used_by_owner=organizations <= {fragment.organization_id},
             visibility=_VISIBILITY_NUMBERS[fragment.visibility],
             last_updated=fragment.saved,
             revision=str(revision or fragment.revision),
@@ -363,9 +363,9 @@ def _usage(sql: Sql, subject: str, current: str) -> m.FragmentUsage:
 
 
 def _usage_of(sql: Sql, subject: str, parts: set[str], current: str, version: str | None) -> m.FragmentUsage:
-    owners = {machines.part(sql, part).machine_id: fragments.organization_of(sql, part) for part in parts}
-    here = sum(owner == current for owner in owners.values())
-    return m.FragmentUsage(subject, len(set(owners.values())), len(owners), here, version)
+    by_machine = owners(sql, parts)
+    here = sum(owner == current for owner in by_machine.values())
+    return m.FragmentUsage(subject, len(set(by_machine.values())), len(by_machine), here, version)
 
 
 def _check_count(requested: Sequence[Any]) -> None:

@@ -1,7 +1,7 @@
 """viam.app.data.v1.DataService: data that machines have captured.
 
-The role that each call needs is in `call_rules.DATA`. Calls with a filter are limited to data for which the caller has
-a role; deletion by filter, to data that the caller owns.
+Calls with a filter are limited to data for which the caller has a role; deletion by filter, to data that the caller
+owns.
 """
 
 from __future__ import annotations

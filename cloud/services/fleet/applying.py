@@ -21,6 +21,7 @@ from cloud.domain.machines import machines
 from cloud.domain.organizations import sharing, tags
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Role, require
+from cloud.domain.triggering.queue import enqueue_checks_of_machine
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import RETRY, patiently
 from cloud.store.sql import Sql
@@ -180,6 +181,8 @@ class _Application:
             effect = {"restart": True}
         else:
             effect = _retagged(sql, work, subject, plan)
+        if effect and work.kind is not WorkKind.RESTART:
+            enqueue_checks_of_machine(sql, subject, self._cloud.clock())
         self._conclude(sql, jobs.CHANGED if effect else jobs.UNCHANGED, effect=effect)
 
     def _moved(self, sql: Sql, subject: str, plan: Mapping[str, Any]) -> Mapping[str, Any]:

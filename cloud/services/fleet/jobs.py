@@ -8,14 +8,17 @@ from typing import Any, Final
 
 import trio
 
+from cloud.documents import pieces
+from cloud.documents.paths import values_of
 from cloud.documents.pieces import LARGE
 from cloud.documents.readable import check_readable
-from cloud.domain.configurations import fragments
+from cloud.domain.configurations import configurations, fragments
 from cloud.domain.fleet import fleet, jobs
 from cloud.domain.fleet.fleet import Reached
 from cloud.domain.fleet.jobs import Job
 from cloud.domain.fleet.listing import FleetFilter, Listing
-from cloud.domain.fleet.work import Work, WorkKind, checked_work, described
+from cloud.domain.fleet.work import Work, WorkKind, checked_work, described, shown_value
+from cloud.domain.machines import machines
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role, holder, require
@@ -32,6 +35,8 @@ from schema import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+MAX_SUGGESTED: Final = 300
+"""Paths that a page offers."""
 WAIT: Final = 20.0
 """Seconds after which a call that waits for progress returns without any."""
 
@@ -61,6 +66,26 @@ class FleetJobs(Service):
 
         facts, selected, not_permitted = await self.read(read)
         return await self.offload(LARGE, lambda: preview(plan, facts, selected, not_permitted))
+
+    @allow(OWN_MACHINES)
+    async def suggested_paths(
+        self,
+        machine_ids: Sequence[str] = (),
+        filter: m.FleetFilter | None = None,  # noqa: A002 - as of the calls
+        every: bool = False,
+    ) -> list[tuple[str, str]]:
+        """Return paths and values (JSON, without secrets) of the configuration of the first machine that is selected.
+
+        Empty if the caller owns none of the machines. Not an RPC: a page offers them. INVALID for an unclear selection.
+        """
+
+        def read(sql: Sql) -> str:
+            selected = self._selected(sql, machine_ids, filter, every=every)
+            first = next((each for each in selected if each.role >= Role.OWNER and each.home), None)
+            return "{}" if first is None else configurations.current_text(sql, machines.parts(sql, first.id)[0])
+
+        text = await self.read(read)
+        return await self.offload(len(text), lambda: _suggested(text))
 
     @allow(OWN_MACHINES)
     async def start_fleet_job(
@@ -243,6 +268,11 @@ class FleetJobs(Service):
         if not self._sees(sql, entry):
             raise missing("fleet job", subject)
         return entry
+
+
+def _suggested(text: str) -> list[tuple[str, str]]:
+    values = values_of(pieces.loads(text), MAX_SUGGESTED)
+    return [(path, shown_value(Work(WorkKind.SET_VALUE, path=path, value=value))) for path, value in values]
 
 
 def _work(work: m.FleetWork | None) -> Work:

@@ -16,6 +16,7 @@ from cloud.domain.machines.listed import AWAITING, DEGRADED, OFFLINE, ONLINE
 from cloud.domain.organizations import tags as tagging
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, operator, owner
+from cloud.domain.triggering.queue import enqueue_checks_of_machine
 from cloud.services.common.base import Service
 from cloud.services.fleet import fleet_messages as m
 from cloud.store.sql import Sql
@@ -110,7 +111,8 @@ class FleetLists(Service):
 
     async def _retag(self, machine: str, add: Sequence[str], remove: Sequence[str]) -> list[str]:
         def work(sql: Sql) -> list[str]:
-            tagging.change(sql, machine, add, remove)
+            if any(tagging.change(sql, machine, add, remove)):
+                enqueue_checks_of_machine(sql, machine, self.now())
             return tagging.tags_of(sql, [machine]).get(machine, [])
 
         return await self.change(work)

@@ -19,15 +19,17 @@ from cloud.domain.machines import log_counts, logs, machines
 from cloud.domain.machines.log_counts import LogCounts
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.machines.machines import PartRecord
-from cloud.domain.organizations import tags
+from cloud.domain.organizations import named_objects, tags
 from cloud.domain.organizations.first import first_organization
+from cloud.domain.organizations.named_objects import NamedObject
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
+from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of, role_at
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_operator, operator, signed_in
 from cloud.domain.releases import reports, requests
 from cloud.domain.releases.reports import Received, RecordedOutcome
 from cloud.domain.releases.requests import AgentRequest
 from cloud.services.common.base import Service, guarded
+from cloud.services.machines.whole_fleet import for_all_machines
 from cloud.store.sql import Sql
 from schema import MachineError
 
@@ -138,6 +140,21 @@ class FleetService(Service):
 
         return await self.read(work)
 
+    @allow(signed_in("names of fragments and datasets: operators of the organization"))
+    async def named_objects(self, text: str, limit: int) -> list[NamedObject]:
+        """Return up to `limit` fragments, and as many datasets, of the caller's organization with all words of `text`.
+
+        Empty for callers that are not operators of the whole organization.
+        """
+
+        def work(sql: Sql) -> list[NamedObject]:
+            owner = holder(sql, self.author).organization
+            if not owner or role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, owner)) < Role.OPERATOR:
+                return []
+            return named_objects.search(sql, owner, text, limit)
+
+        return await self.read(work)
+
     @allow(ROLE_ANYWHERE)
     async def figures(self) -> tuple[list[FleetMachine], SegmentTotals | None]:
         """Return the machines for a scraper, and what is in segments if it may read metrics of the whole cloud.
@@ -145,12 +162,12 @@ class FleetService(Service):
         These metrics cover all tenants: only the organization of the first start gets them.
         """
 
-        def work(sql: Sql) -> tuple[list[FleetMachine], SegmentTotals | None]:
+        def totals(sql: Sql) -> SegmentTotals | None:
             first = first_organization(sql)
             operates_cloud = bool(first) and holder(sql, self.author).organization == first
-            return fleet.fleet(sql, self.author), segments.figures(sql) if operates_cloud else None
+            return segments.figures(sql) if operates_cloud else None
 
-        return await self.read(work)
+        return await for_all_machines(self, lambda machine: [machine]), await self.read(totals)
 
     @allow(signed_in("a machine or part at which the caller has a role; checked by the method"))
     async def machine(self, subject: str) -> SeenMachine:

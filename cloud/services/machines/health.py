@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
-from cloud.domain.fleet import fleet, health
+from cloud.domain.fleet import health
+from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.machines import reported
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow
 from cloud.services.common.base import Service, guarded
+from cloud.services.machines.whole_fleet import for_all_machines
 
 
 class PartHealth(Struct, frozen=True):
@@ -29,16 +33,16 @@ class HealthService(Service):
     async def list_health(self) -> list[PartHealth]:
         """Return the health of all parts at which the caller has a role."""
         now = self.now()
-        machines = await self.read(lambda sql: fleet.fleet(sql, self.author))
-        return [
-            PartHealth(
-                part.id,
-                health.state_of(part, now)[0],
-                reported.problem_count(part.reported),
-                reported.rejected(part.reported),
-                machine.location.id,
-                machine.location.path,
-            )
-            for machine in machines
-            for part in machine.parts
-        ]
+
+        def of(machine: FleetMachine) -> Iterator[PartHealth]:
+            for part in machine.parts:
+                yield PartHealth(
+                    part.id,
+                    health.state_of(part, now)[0],
+                    reported.problem_count(part.reported),
+                    reported.rejected(part.reported),
+                    machine.location.id,
+                    machine.location.path,
+                )
+
+        return await for_all_machines(self, of)

@@ -18,6 +18,7 @@ from cloud.domain.organizations import sharing, tenants
 from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_owner, operator, owner, signed_in
 from cloud.domain.permissions.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
+from cloud.domain.triggering.queue import enqueue_checks_of_machine
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud, Service
 from cloud.store.sql import Sql
@@ -28,6 +29,7 @@ STATES: Final = {
     Presence.OFFLINE: m.OnlineState.OFFLINE,
 }
 DEFAULT_PORT: Final = 8080  # default port of machine-server
+TOGETHER: Final = 100  # machines in one transaction of a call that returns all of them
 
 
 class Machines(Service):
@@ -87,6 +89,8 @@ class Machines(Service):
                 self.require(sql, Role.OWNER, ObjectKind.LOCATION, location, home=True)
             with sharing.moving(sql, *filter(None, (machines.machine(sql, id).location_id, location))):
                 machines.update_machine(sql, id, name, location)
+            if location:
+                enqueue_checks_of_machine(sql, id, self.now())
             return robot_message(self, machines.machine(sql, id))
 
         return await self.change(work)
@@ -161,29 +165,43 @@ class Machines(Service):
     ) -> list[m.LocationSummary]:
         """Return all machines that the caller may see, by location; with `fragment_ids`, those that use any of them."""
 
-        def work(sql: Sql) -> list[m.LocationSummary]:
-            roles, left, locations = holder(sql, self.author), limit or 1_000_000, []
+        def places(sql: Sql) -> tuple[list[tenants.Location], set[str]]:
             using = {part for fragment in fragment_ids for part in parts_using(sql, fragment)}
-            for location in (
-                *tenants.locations(sql, organization_id),
-                *sharing.reached_locations(sql, organization_id),
-            ):
-                if location_ids and location.id not in location_ids:
+            reached = sharing.reached_locations(sql, organization_id)
+            locations = [*tenants.locations(sql, organization_id), *reached]
+            return [each for each in locations if not location_ids or each.id in location_ids], using
+
+        def some(
+            sql: Sql, location: str, records: Sequence[machines.MachineRecord], left: int
+        ) -> list[m.MachineSummary]:
+            roles = holder(sql, self.author)
+            summaries: list[m.MachineSummary] = []
+            everywhere = roles.role(place_of(sql, ObjectKind.LOCATION, location)) is not Role.NONE
+            for record in records:
+                parts = machines.parts(sql, record.id)
+                uses = not fragment_ids or any(part.id in using for part in parts)
+                if not parts or not uses or len(summaries) >= left:
                     continue
-                summaries = []
-                for machine in machines.machines(sql, location.id):
-                    if fragment_ids and not any(part.id in using for part in machines.parts(sql, machine.id)):
-                        continue
-                    if left and roles.role(place_of(sql, ObjectKind.ROBOT, machine.id)) is not Role.NONE:
-                        left -= 1
-                        summaries.append(self._summary(sql, machine))
-                if summaries:
-                    locations.append(m.LocationSummary(location.id, location.name, summaries))
-            return locations
+                if everywhere or roles.role(place_of(sql, ObjectKind.ROBOT, record.id)) is not Role.NONE:
+                    summaries.append(self._summary(sql, record, parts))
+            return summaries
 
-        return await self.read(work)
+        locations, using = await self.read(places)
+        left, result = limit or 1_000_000, []
+        for location in locations:
+            records = await self.read(partial(machines.machines, place=location.id))
+            shown: list[m.MachineSummary] = []
+            for start in range(0, len(records), TOGETHER):
+                batch = records[start : start + TOGETHER]
+                shown += await self.read(partial(some, location=location.id, records=batch, left=left - len(shown)))
+            left -= len(shown)
+            if shown:
+                result.append(m.LocationSummary(location.id, location.name, shown))
+        return result
 
-    def _summary(self, sql: Sql, machine: machines.MachineRecord) -> m.MachineSummary:
+    def _summary(
+        self, sql: Sql, machine: machines.MachineRecord, parts: Sequence[machines.PartRecord]
+    ) -> m.MachineSummary:
         now = self.now()
         return m.MachineSummary(
             machine.id,
@@ -206,7 +224,7 @@ class Machines(Service):
                     dns_name=host_of(self.cloud, part) or address_of(part, {}),
                     fragments=[m.FragmentSummary(*fragment) for fragment in named_by(sql, part.id)],
                 )
-                for part in machines.parts(sql, machine.id)
+                for part in parts
             ],
         )
 

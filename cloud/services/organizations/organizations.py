@@ -8,12 +8,14 @@ from typing import Any
 from cloud.documents.pieces import LARGE, heavy
 from cloud.documents.readable import metadata_text
 from cloud.domain.data import retention
+from cloud.domain.machines.machines import part
 from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.people import invites, people
 from cloud.domain.permissions.access import ObjectKind, Role, belongs, holder, is_home, place_of
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_owner, operator, owner, signed_in
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown
 from cloud.domain.training import jobs
+from cloud.domain.triggering.queue import enqueue_checks, enqueue_checks_of_machine
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
@@ -141,6 +143,8 @@ class Organizations(Service):
                 self.require(sql, Role.OWNER, ObjectKind.LOCATION, parent_location_id, home=True)
             with sharing.moving(sql, location_id):
                 tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
+            if parent_location_id is not None:
+                enqueue_checks(sql, tenants.location(sql, location_id).organization_id, self.now())
             return self._location(sql, location_id)
 
         return await self.change(work)
@@ -186,7 +190,14 @@ class Organizations(Service):
 
     async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
         text = metadata_text(data) if not heavy(data) else await self.offload(LARGE, lambda: metadata_text(data))
-        await self.change(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
+
+        def work(sql: Sql) -> None:
+            tenants.set_metadata(sql, kind, subject, data, text)
+            if kind in ("robot", "part"):  # it has the tags
+                machine = part(sql, subject).machine_id if kind == "part" else subject
+                enqueue_checks_of_machine(sql, machine, self.now())
+
+        await self.change(work)
 
     @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def get_organization_metadata(self, organization_id: str) -> Shown:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+import structlog
 import trio
 
 from cloud.domain.machines import listed
@@ -20,8 +21,26 @@ PAUSE: Final = 0.1
 """Least seconds between two looks, so that the reports of many machines share transactions."""
 
 
-def _step(cloud: Cloud, turn: stepping.Turn, sql: Sql) -> stepping.Turn | None:
-    return stepping.step(sql, cloud.clock(), turn)
+_log: Final[structlog.stdlib.BoundLogger] = structlog.get_logger("cloud.rollouts")
+
+
+async def _step(cloud: Cloud, turn: stepping.Turn) -> stepping.Turn | None:
+    """Make a step; set apart what it cannot look at because of a bug, which must not stop all other rollouts."""
+    position = stepping.StepPosition()
+
+    def work(sql: Sql) -> stepping.Turn | None:
+        return stepping.step(sql, cloud.clock(), turn, position)
+
+    try:
+        return await patiently(partial(cloud.store.write, work))
+    except Exception:
+        if not position.rollout:
+            raise
+        _log.exception("a rollout could not look at a machine", rollout=position.rollout, part=position.part)
+    await patiently(
+        partial(cloud.store.write, lambda sql: stepping.set_apart(sql, position, cloud.clock())),
+    )
+    return turn
 
 
 async def run(cloud: Cloud, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -31,7 +50,7 @@ async def run(cloud: Cloud, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         while True:
             turn: stepping.Turn | None = stepping.FIRST
             while turn is not None:
-                turn = await patiently(partial(cloud.store.write, partial(_step, cloud, turn)))
+                turn = await _step(cloud, turn)
             due = await patiently(lambda: cloud.store.read(stepping.next_due))
             wait = LONGEST if due is None else min(due - cloud.clock(), LONGEST)
             await trio.sleep(PAUSE)

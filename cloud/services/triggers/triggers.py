@@ -13,6 +13,7 @@ from cloud.domain.data import sources
 from cloud.domain.data.filters import DataFilter, DataScope
 from cloud.domain.data.pages import Page
 from cloud.domain.fleet.fleet import fleet
+from cloud.domain.fleet.listing import FleetFilter, Listing
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
@@ -49,6 +50,7 @@ from triggers import (
 )
 
 METHODS: Final = 200  # that a page offers
+MAX_PARTS: Final = 10_000  # that the overview examines
 NOTHING_YET: Final = "no reading has been captured yet: pass a reading to test the trigger with"
 
 
@@ -71,16 +73,17 @@ class TriggerService(Service):
 
     @allow(ROLE_ANYWHERE)
     async def overview(self) -> list[Overview]:
-        """Return all parts that have triggers, or problems in them, sorted by name."""
+        """Return the parts that have triggers, or problems in them, sorted by name: of the first MAX_PARTS."""
 
         def work(sql: Sql) -> list[Overview]:
+            parts = [part.id for part in Listing(sql, self.author).parts(FleetFilter(), MAX_PARTS)]
+            configured = with_triggers(sql, parts)
             shown = [
                 (machine, part)
-                for machine in fleet(sql, self.author)
+                for machine in fleet(sql, self.author, list(configured))
                 if machine.role >= Role.OPERATOR
                 for part in machine.parts
             ]
-            configured = with_triggers(sql, [part.id for _, part in shown])
             sent = deliveries.latest(sql, list(configured))
             rows = [
                 Overview(

@@ -68,3 +68,16 @@ CREATE TABLE alert_notices (  -- changes of which people are still to be notifie
 CREATE INDEX alert_notices_due ON alert_notices (due, number);
 CREATE INDEX alert_notices_rule ON alert_notices (organization_id, rule_id, due);
 """
+
+ENDS: Final = """
+CREATE TABLE alert_silences (  -- of all alerts of a rule, or of a machine: the other id is empty
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    rule_id TEXT NOT NULL,
+    machine_id TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    author TEXT NOT NULL,  -- name of the key, when it began
+    PRIMARY KEY (organization_id, rule_id, machine_id)
+);
+CREATE INDEX alert_silences_until ON alert_silences (until);
+ALTER TABLE alerts ADD COLUMN ending TEXT NOT NULL DEFAULT '';  -- JSON: why it has ended, and its rule's name
+"""

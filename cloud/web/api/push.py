@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Final
 
 import trio
@@ -94,38 +95,30 @@ class Push:
         sent: Mapping[str, Any] = {}
         changed = trio.Event()
         places: frozenset[str] = frozenset()  # places whose roles count for this machine, as of the last read
-        changed_places: set[str] = set()  # places whose roles have changed since the last read began
+        meanwhile: set[str] | None = None  # places whose roles have changed during a read
 
-        async def follow(topic: str, of: str) -> None:
-            nonlocal changed
-            with events.listening(topic, of) as news:
-                changed.set()  # covers changes before the subscription began
-                while True:
-                    await news.all()
-                    changed.set()
+        def change(_: str) -> None:
+            changed.set()
 
-        async def follow_roles() -> None:
-            """React to role changes that concern this machine: thousands are connected, but a key concerns few."""
-            with events.listening(ROLES_AT) as news:
+        def change_roles(place: str) -> None:
+            """Note role changes that concern this machine: thousands are connected, but a change concerns few."""
+            if place == EVERY or place in places:
                 changed.set()
-                while True:
-                    changed_places.update(await news.all())
-                    if EVERY in changed_places or not places.isdisjoint(changed_places):
-                        changed.set()
+            if meanwhile is not None:
+                meanwhile.add(place)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow, "part", subject)
-            nursery.start_soon(follow_roles)
-            nursery.start_soon(follow, "secret", subject)
-            nursery.start_soon(follow, REGISTRY, "")
-            nursery.start_soon(follow, AUTHORITY, organization)
+        with ExitStack() as stack:  # callbacks, and not tasks: with thousands of machines, each change would wake them
+            for topic, of in (("part", subject), ("secret", subject), (REGISTRY, EVERY), (AUTHORITY, organization)):
+                stack.enter_context(events.calling(change, topic, of))
+            stack.enter_context(events.calling(change_roles, ROLES_AT))
+            changed.set()
             while True:
                 await changed.wait()
-                changed = trio.Event()
-                changed_places.clear()
+                changed, meanwhile = trio.Event(), set()
                 configuration, places = await machine.machine_data()
-                if not places.isdisjoint(changed_places):  # moved to a place with changed roles
+                if not places.isdisjoint(meanwhile):  # moved to a place with changed roles
                     changed.set()
+                meanwhile = None
                 if configuration.pop("restart"):
                     await machine.restarted()
                     await socket.send_text(json.dumps({"restart": True}))

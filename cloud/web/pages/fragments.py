@@ -215,7 +215,7 @@ class _Pages:
             editing.document,
             document,
             findings=lambda: editor.findings_in(text, editing.context, partial=True),
-            users=len(editing.users) + editing.others,
+            users=editing.seen + editing.others,
             spelling=text.strip() != _saved_text(editing).strip(),
             text=text,
             base=base,

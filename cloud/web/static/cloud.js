@@ -74,12 +74,15 @@
   function localize(root) {
     for (const time of $$("time[data-local]", root)) {
       const moment = new Date(time.dateTime);
-      time.title = `${time.textContent} UTC`;
-      time.textContent = `${day(moment).slice(time.dataset.local === "short" ? 5 : 0)} `
-        + `${minute(moment)}:${digits(moment.getSeconds())}.${digits(moment.getMilliseconds(), 3)}`;
+      time.title = `${moment.toISOString().replace("T", " ").slice(0, 19)} UTC`;
+      const precise = `:${digits(moment.getSeconds())}.${digits(moment.getMilliseconds(), 3)}`;
+      time.textContent = `${day(moment).slice(time.dataset.local === "short" ? 5 : 0)} ${minute(moment)}`
+        + (time.dataset.local === "minute" ? "" : precise);
     }
+    for (const zone of $$("[data-zone]", root)) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
   }
   localize(document);
+  document.addEventListener("patched", () => localize(document)); // texts of live updates are in UTC
   const lines = $("#log");
   if (lines) new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => node.nodeType === 1 && localize(node)))).observe(lines, { childList: true });
   for (const input of $$("input[data-local-input]")) {
@@ -90,7 +93,6 @@
       if (formData.get(input.name) && !isNaN(entered)) formData.set(input.name, entered.toISOString().slice(0, 16));
     });
   }
-  for (const zone of $$("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
 
   /* ---- forms that name a time of this computer: the difference to UTC in minutes */
 

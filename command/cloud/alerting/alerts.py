@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
-from command.cloud.group import with_client
+from command.cloud.group import APP, find, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import local, with_texts
 from command.groups import Commands
@@ -78,18 +78,60 @@ async def ack(client: ApiClient, alert: str) -> None:
 
 
 @alerts.command()
-@click.argument("alert")
+@click.argument("alert", default="")
+@click.option("--rule", default="", help="Silence all alerts of this rule, an id or a name.")
+@click.option("--machine", default="", help="Silence all alerts of this machine, a name or the id of a part.")
 @click.option("--for", "hours", type=click.FloatRange(min=0, min_open=True, max=720), help="Hours; 1 by default.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M"]), help="Time of this computer.")
 @click.option("--off", is_flag=True, help="End the silence.")
+@ORGANIZATION
 @with_client
-async def silence(client: ApiClient, alert: str, hours: float | None, until: datetime | None, off: bool) -> None:
-    """Send nothing about ALERT for some hours."""
+async def silence(
+    client: ApiClient,
+    alert: str,
+    rule: str,
+    machine: str,
+    hours: float | None,
+    until: datetime | None,
+    off: bool,
+    organization: str,
+) -> None:
+    """Send nothing for some hours about ALERT, or about all alerts of a rule or a machine, later ones included."""
+    if bool(alert) + bool(rule) + bool(machine) != 1:
+        raise click.UsageError("give either ALERT, --rule or --machine")
     if (hours is not None) + (until is not None) + off > 1:
         raise click.UsageError("give only one of --for, --until and --off")
     end = until.astimezone(UTC) if until is not None else datetime.now(UTC) + timedelta(hours=hours or 1)
     fields = {} if off else {"until": end}
-    await client.call(ALERTS, "", "silence_alert", alert_id=await _alert(client, alert), **fields)
+    if alert:
+        await client.call(ALERTS, "", "silence_alert", alert_id=await _alert(client, alert), **fields)
+        return
+    owner = (await organization_of(client, organization))["id"]
+    what = {"rule_id": (await _rule(client, owner, rule))["id"]} if rule else {}
+    if machine:
+        part = await find(client, machine)
+        what["machine_id"] = (await client.call(APP, "", "get_robot_part", id=part.id))["part"]["robot"]
+    await client.call(ALERTS, "", "silence_alerts", organization_id=owner, **what, **fields)
+
+
+@alerts.command()
+@ORGANIZATION
+@json_option
+@with_client
+async def silences(client: ApiClient, organization: str, as_json: bool) -> None:
+    """List the silences of rules and machines, the next to end first."""
+    from support.text.terminal import table
+
+    owner = (await organization_of(client, organization))["id"]
+    listed = await client.call(ALERTS, "", "list_alert_silences", organization_id=owner)
+    if as_json:
+        print_json(with_texts(listed))
+        return
+    rows = [
+        ["rule" if each["rule_id"] else "machine", each["name"], local(each["until"]), each["silenced_by"]]
+        for each in listed
+    ]
+    click.echo("\n".join(table(["SILENCED", "NAME", "UNTIL", "BY"], rows)) if rows else "nothing is silenced")
 
 
 @alerts.command()

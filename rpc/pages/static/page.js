@@ -93,6 +93,7 @@ const page = (() => {
     }
     health();
     tick();
+    document.dispatchEvent(new Event("patched"));
   }
 
   /* The state of a machine in the title and in the icon of the tab. */

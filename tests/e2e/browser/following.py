@@ -26,6 +26,7 @@ class Follower:
         self.name = name
         self.address = address
         self.bad = ""
+        self.reason = ""  # why it rejects that revision; otherwise a resource does not work
         self.revision = ""
         self._socket: WebSocketConnection | None = None
 
@@ -40,6 +41,7 @@ class Follower:
                 self.revision = message["revision"]
                 failing = bool(self.bad) and self.revision.endswith(f"-{self.bad}")
                 report = {"revision": self.revision, "state": "running", "unhealthy": int(failing), "rejected": ""}
+                report |= {"rejected": self.reason, "problems": 1} if failing and self.reason else {}
                 await socket.send_message(json.dumps({"report": report}))
 
     async def reject(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Common tasks in a real browser, as a table of clicks and seconds: `python -m tests.e2e.browser.tasks`.
+"""Common tasks in a real browser, as a table of clicks, seconds and typed bytes: `python -m tests.e2e.browser.tasks`.
 
 A scripted hand finds each button at once: the seconds are those of the programs, and the clicks those of a person who
 knows the page. Each task starts on the list of machines of a cloud, or on the machine's own overview, logged in.
@@ -7,7 +7,6 @@ knows the page. Each task starts on the list of machines of a cloud, or on the m
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -15,8 +14,9 @@ from typing import Any, Final
 import trio
 
 from tests.e2e.browser.chromium import browser
+from tests.e2e.browser.fleet_tasks import fleet_tasks
 from tests.e2e.browser.gallery import BENCH, GRAPH, joined, log_in, measured
-from tests.e2e.browser.page import Page
+from tests.e2e.browser.hand import HEAD, Hand, run
 from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.process import CloudProcess, cloud
 
@@ -24,19 +24,11 @@ APP: Final = "viam.app.v1.AppService"
 PAD: Final = "[data-card=rover] [role=application]"
 MOVING: Final = "document.querySelector('[data-card=rover]').innerText.includes('moving')"
 TABS: Final = "nav.tabs a"
+DEGRADED: Final = "document.querySelector('#machines .is-degraded')"
 
 
-class Hand:
-    """A person's hand: counts clicks, keys and fields."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.clicks = 0
-
-    async def click(self, selector: str) -> None:
-        """Click an element."""
-        self.clicks += 1
-        await self.page.click(selector)
+class Driver(Hand):
+    """A hand on a joystick."""
 
     async def hold(self) -> None:
         """Drag the joystick forward, until the page says that the rover moves, and let go."""
@@ -47,13 +39,13 @@ class Hand:
         await self.page.until(f"!({MOVING})")
 
 
-async def drive_own(hand: Hand) -> None:
+async def drive_own(hand: Driver) -> None:
     """Drive the rover from the machine's own page."""
     await hand.click(".bar a[href='/control']")
     await hand.hold()
 
 
-async def drive_cloud(hand: Hand) -> None:
+async def drive_cloud(hand: Driver) -> None:
     """Drive the rover from the cloud."""
     await hand.click("#machines td.name a")
     await hand.click(f"{TABS}[href$='/control']")
@@ -118,21 +110,11 @@ async def prepared(running: CloudProcess) -> dict[str, Any]:
         return first
 
 
-async def run(page: Page, home: str, task: Callable[[Hand], Awaitable[None]], ready: str) -> None:
-    """Run a task from a start page, and print its row."""
-    await page.goto(home)
-    await page.until(ready)
-    hand, start = Hand(page), trio.current_time()
-    await task(hand)
-    name = (task.__doc__ or "").rstrip(".")
-    print(f"| {name} | {hand.clicks} | {trio.current_time() - start:.1f} |", flush=True)
-
-
 async def main() -> None:
     """Run all tasks."""
     document = json.loads(BENCH.read_text())
     document["components"].append({"name": "eye", "api": "rdk:component:camera", "model": "webcam"})
-    print("| task | clicks | seconds |\n|---|---|---|")
+    print(HEAD)
     with TemporaryDirectory(dir="/dev/shm") as temporary:
         folder = Path(temporary)
         async with cloud(folder / "cloud") as running:
@@ -141,12 +123,11 @@ async def main() -> None:
                 page.expect(".")
                 await sign_in(page, running)
                 for task in CLOUD:
-                    await run(
-                        page, f"http://{running.address}/", task, "document.querySelector('#machines .is-degraded')"
-                    )
+                    await run(Driver(page), f"http://{running.address}/", task, DEGRADED)
                 await log_in(page, f"http://{address}/", running.key)
                 for task in OWN:
-                    await run(page, f"http://{address}/", task, GRAPH)
+                    await run(Driver(page), f"http://{address}/", task, GRAPH)
+    await fleet_tasks()
 
 
 if __name__ == "__main__":

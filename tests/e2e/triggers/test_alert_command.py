@@ -80,6 +80,14 @@ async def test_rules_and_the_life_of_an_alert(tmp_path: Path) -> None:
         history = json.loads(await terminal("alerts", "history", "--json"))
         assert [event["kind"] for event in history] == ["unsilenced", "silenced", "acknowledged", "fired"]
 
+        # silences of a rule and of a machine
+        for option, name in (("--rule", "Freezer warm"), ("--machine", "freezer")):
+            await terminal("alerts", "silence", option, name, "--for", "4")
+            assert name in await terminal("alerts", "silences")
+            assert "silenced" in await terminal("alerts", "list")
+            await terminal("alerts", "silence", option, name, "--off")
+            assert await terminal("alerts", "silences") == "nothing is silenced\n"
+
         # targets, and the end
         assert "ann@example.com" in await terminal("alerts", "notify", "--email", "ann@example.com")
         assert await terminal("alerts", "notify", "--remove", "ann@example.com") == "no targets\n"

@@ -26,6 +26,7 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "domain.alerts.states.next_due": ("alerts", ORDERED),
     "domain.certificates.authorities.expire": ("authorities", "a few for each organization, once an hour"),
     "domain.certificates.authorities.scopes": ("organizations", FLEET),
+    "domain.configurations.fragment_uses._places": ("locations, machines", FLEET),
     "domain.configurations.fragments.public_fragments": ("fragments", "a list of all that are public"),
     "domain.data.files.all_tags": (
         "files, data_sources, sorts",

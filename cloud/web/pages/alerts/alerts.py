@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.alerts.states import TOPIC
 from cloud.domain.permissions.access import ObjectKind
-from cloud.domain.permissions.rules import AT_ALERTS, AccessRule, operator
+from cloud.domain.permissions.rules import AT_ALERTS, OF_FORM, AccessRule, operator
 from cloud.services.alerts.alert_messages import Alert
 from cloud.services.alerts.alerts import AlertService
 from cloud.services.common.base import Cloud
@@ -35,6 +35,7 @@ MORNING: Final = 8  # hour of the day at which "until tomorrow" ends
 RULES: Final[Mapping[str, AccessRule]] = {
     "GET /alerts": AT_ALERTS,
     "WS /live/alerts": AT_ALERTS,
+    "POST /alerts/silences": OF_FORM | "operators of the organization that the form names",
     "GET /alerts/count": AT_ALERTS,
     "GET /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
     "POST /alerts/{alert}": operator(ObjectKind.ALERT, "alert"),
@@ -47,6 +48,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     return [
         Route("/alerts", pages.index),
         Route("/alerts/count", pages.count),
+        Route("/alerts/silences", pages.end_silence, methods=["POST"]),
         Route("/alerts/{alert}", pages.show),
         Route("/alerts/{alert}", pages.act, methods=["POST"]),
         WebSocketRoute("/live/alerts", pages.live),
@@ -63,11 +65,14 @@ class _Pages:
         before = request.query_params.get("before", "")
         number = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else 0
         listed, page = await service.overview(CARDS), await service.list_alert_events("", number, PAGE)
+        organization, silences = await service.list_own_silences()
         return render(
             request,
             "alerts.html",
             overview=listed,
             alerts=_with_plots(listed.alerts),
+            organization=organization,
+            silences=silences,
             events=shown_events(page.events),
             older=page.next,
             live="" if number else "/live/alerts",
@@ -83,8 +88,10 @@ class _Pages:
         async with news_of(self._cloud, (TOPIC, "")) as news:
             while True:
                 listed, events = await service.overview(CARDS), await service.list_alert_events("", 0, PAGE)
+                organization, silences = await service.list_own_silences()
+                shown = (listed, _with_plots(listed.alerts), organization, silences)
                 pieces = [
-                    Piece("board", "board", (listed, _with_plots(listed.alerts)), listed),
+                    Piece("board", "board", shown, (listed, silences)),
                     Piece("history", "history", (shown_events(events.events),), events.events),
                 ]
                 if patch := patcher.patch(pieces):
@@ -109,19 +116,27 @@ class _Pages:
             "alert.html",
             status_of(error) if error else 200,
             alert=alert,
+            organization=(await service.list_own_silences())[0],
             plot=plot_link(alert),
             events=shown_events(page.events),
             error=error or "",
         )
 
     async def act(self, request: Request) -> Response:
-        """`POST /alerts/<id>`: `acknowledge`, `silence` with `for` or `until`, or `unsilence`."""
+        """`POST /alerts/<id>`: `acknowledge`, `silence` with `for` or `until`, or `unsilence`.
+
+        With `of` (rule or machine), all alerts of its rule or its machine are silenced.
+        """
         service, subject = AlertService(self._cloud, author_of(request)), request.path_params["alert"]
         form = await fields(request)
         action = text_of(form, "action")
         try:
             if action == "acknowledge":
                 await service.acknowledge_alert(subject)
+            elif action == "silence" and (of := text_of(form, "of")):
+                alert, until = await service.get_alert(subject), _until(form, self._cloud.clock())
+                chosen = {"rule_id": alert.rule_id} if of == "rule" else {"machine_id": alert.machine_id}
+                await service.silence_alerts(text_of(form, "organization"), **chosen, until=until)
             elif action == "silence":
                 await service.silence_alert(subject, _until(form, self._cloud.clock()))
             elif action == "unsilence":
@@ -133,6 +148,12 @@ class _Pages:
                 raise
             return await self._show(request, error)
         return redirect(f"/alerts/{quote(subject, safe='')}" if text_of(form, "stay") else "/alerts")
+
+    async def end_silence(self, request: Request) -> Response:
+        """`POST /alerts/silences`: end the silence of a `rule` or a `machine`."""
+        service, form = AlertService(self._cloud, author_of(request)), await fields(request)
+        await service.silence_alerts(text_of(form, "organization"), text_of(form, "rule"), text_of(form, "machine"))
+        return redirect("/alerts")
 
 
 def _with_plots(listed: list[Alert]) -> list[tuple[Alert, str]]:

@@ -125,7 +125,7 @@ class _RulePages:
         fleet = FleetService(self._cloud, author_of(request))
         options = [("{}", "all machines")]
         options += [(json.dumps({"locations": [each.id]}), f"in {each.path}") for each in await fleet.locations()]
-        options += [(json.dumps({"machines": [each.id]}), each.name) for each in await fleet.machines()]
+        options += [(json.dumps({"machines": [each.id]}), each.name) for each in await fleet.search("", LISTED)]
         options = options[:LISTED]
         chosen = draft.form["scope"] if draft is not None else "{}"
         return options if chosen in dict(options) else [*options, (chosen, "as chosen before")]

@@ -1,9 +1,10 @@
-"""`/search`: find machines, pages, fragments and help by words; what Ctrl+K asks."""
+"""`/search`: find machines, fragments, datasets, pages and help by words; what Ctrl+K asks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -24,7 +25,10 @@ LONGEST: Final = 100  # characters
 
 
 RULES: Final[Mapping[str, AccessRule]] = {
-    "GET /search": signed_in("machines that the caller may see, and pages that are the same for all"),
+    "GET /search": signed_in(
+        "machines that the caller may see, pages that are the same for all; names of fragments and datasets: operators "
+        "of the organization"
+    ),
 }
 
 
@@ -64,6 +68,10 @@ class _Search:
                 for machine in await service.search(words, EACH)
             ]
             targets |= {target.href: target for target in machine_targets(machines, TABS, tab)}
+        objects = [
+            SearchTarget(each.kind.capitalize(), each.name, f"/{each.kind}s/{quote(each.id)}")
+            for each in await service.named_objects(text, EACH)
+        ]
         library = await self._cloud.room.run("", help_library)
         helps = [
             SearchTarget(
@@ -74,4 +82,4 @@ class _Search:
             )
             for page, heading in library.search(text)
         ]
-        return [*targets.values(), *matching(text, pages), *helps]
+        return [*targets.values(), *objects, *matching(text, pages), *helps]

@@ -174,6 +174,7 @@ class FleetPages:
             places=[(place.id, place.path) for place in places],
             fragments=await self._fragments(author),
             values={name: text_of(form, name) for name in _ARGUMENTS},
+            paths=await self._calls(request).suggested_paths(**selection.arguments()),
             shown=shown,
             error=error,
         )

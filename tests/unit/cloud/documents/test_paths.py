@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.documents.paths import changed
+from cloud.documents.paths import changed, values_of
 from schema.errors import ErrorKind, MachineError
 
 DOCUMENT = {
@@ -75,3 +75,15 @@ def test_only_the_value_at_the_path_changes(
     assert changed(after, f"{first}.{second}", None)[first] == {
         key: left for key, left in before.get(first, {}).items() if key != second
     }
+
+
+def test_values_are_listed_with_the_paths_that_change_them() -> None:
+    values = values_of({**DOCUMENT, "a.b": 1, "none": None}, 10)
+    assert values == [
+        ("debug", True),
+        ("components.arm.name", "arm"),
+        ("components.arm.attributes.speed", 1),
+        ("components.eye.name", "eye"),
+    ]
+    assert all(values_of(changed(DOCUMENT, path, 7), 10).count((path, 7)) for path, _ in values if "name" not in path)
+    assert values_of(DOCUMENT, 2) == values[:2]

@@ -35,7 +35,7 @@ READS = {
     "bounding", "certificate", "check", "config", "data", "device", "explain", "export", "file", "get", "has", "is",
     "list", "location", "log", "needs", "overview", "page", "place", "report", "resolve", "retention", "search",
     "sequences", "stored", "tags", "streaming", "tabular", "tail", "binary", "wait", "answer", "call", "optional",
-    "captured", "arrangement", "redeem", "preview", "firing", "keep",
+    "captured", "arrangement", "redeem", "preview", "firing", "keep", "named", "suggested",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.audit import AuditQuery
-from cloud.domain.permissions.rules import operator, owner
+from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -20,37 +20,46 @@ INSIDE = operator(ObjectKind.ORGANIZATION, "organization", inside=True)
 CHANGE = owner(ObjectKind.ORGANIZATION, "organization")
 
 
-@guarded({"early": INSIDE, "early_write": INSIDE, "checked": INSIDE, "checked_twice": INSIDE, "nothing": INSIDE})
+@guarded
 class Inside(Service):
+    @allow(INSIDE)
     async def early(self, organization: str) -> Any:
         return await self.read(name)
 
+    @allow(INSIDE)
     async def early_write(self, organization: str) -> Any:
         return await self.write(name)
 
+    @allow(INSIDE)
     async def checked(self, organization: str) -> Any:
         return await self.read_checked(name), await self.read(name), await self.write(name)
 
+    @allow(INSIDE)
     async def checked_twice(self, organization: str) -> Any:
         return await self.write_checked(name), await self.read_checked(name)
 
+    @allow(INSIDE)
     async def nothing(self, organization: str) -> None:
         pass
 
 
-@guarded({"set_by_write": CHANGE, "set_twice": CHANGE, "set_nothing": CHANGE, "set_and_fail": CHANGE})
+@guarded
 class Changes(Service):
+    @allow(CHANGE)
     async def set_by_write(self, organization: str) -> None:
         await self.write(name)
 
+    @allow(CHANGE)
     async def set_twice(self, organization: str) -> None:
         for _ in range(2):
             await self.change(name)
         await self.write(name)  # the call is recorded
 
+    @allow(CHANGE)
     async def set_nothing(self, organization: str) -> None:
         pass
 
+    @allow(CHANGE)
     async def set_and_fail(self, organization: str) -> None:
         def fail(sql: Sql) -> None:
             raise MachineError("a reason")

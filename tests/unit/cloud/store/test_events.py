@@ -40,3 +40,14 @@ def test_events_reach_the_listeners_of_their_subject(monkeypatch: pytest.MonkeyP
         events.notify_all()
         assert (unread(own), unread(other), unread(second)) == ([EVERY], [EVERY], [])
     assert not any(events._listeners.values())
+
+
+def test_a_function_is_called_for_each_event_of_its_subject() -> None:
+    events, called, every = Events(), list[str](), list[str]()
+    with events.calling(called.append, "part", "a"), events.calling(every.append, "part"):
+        for subject in ("a", "b", "a"):
+            events.notify("part", subject)
+        events.notify("other", "a")
+        events.notify_all()
+    events.notify("part", "a")
+    assert (called, every) == (["a", "a", EVERY], ["a", "b", "a", EVERY])

@@ -47,6 +47,7 @@ HAD = {
     "alerts": "249d18cf024c1488",
     "rollouts in stages": "f151e20da613af87",
     "written texts": "4b8d6c772243da72",
+    "ends and silences of alerts": "5f74530e7df51544",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

@@ -14,6 +14,7 @@ from cloud.web.pages.finding.targets import SearchTarget, machine_targets, match
 from tests.unit.cloud.pages import signed_in
 from tests.unit.runtime.parts.web.client import Browser
 
+DATASETS = "viam.app.dataset.v1.DatasetService"
 JSON = {"accept": "application/json"}
 
 
@@ -63,6 +64,29 @@ async def test_machines_pages_and_help(cloud: MemoryCloud, machine: str, part: s
     assert await search(person, "xyzzy") == {}
     page = await person.get("/search?text=rover%20contr")
     assert f'href="/machines/{part}/control"' in page.text
+
+
+async def test_fragments_and_datasets(cloud: MemoryCloud, machine: str) -> None:
+    owner = cloud.first.organization
+    fragment = await cloud.app("create_fragment", name="Wheeled base", organization_id=owner, config={})
+    dataset = await cloud.client().call(DATASETS, "", "create_dataset", name="Wheels 50%", organization_id=owner)
+    person = await signed_in(cloud)
+
+    async def objects(browser: Browser, text: str) -> dict[str, str]:
+        return {title: href for title, href in (await search(browser, text)).items() if not href.startswith("/help")}
+
+    both = {"Wheeled base": f"/fragments/{fragment['id']}", "Wheels 50%": f"/datasets/{dataset}"}
+    assert await objects(person, "wheel") == both
+    assert await objects(person, "base WHEEL") == {"Wheeled base": both["Wheeled base"]}
+    assert await objects(person, "50%") == {"Wheels 50%": both["Wheels 50%"]}
+    assert await objects(person, "w_eel") == {}
+    for role, kind, place in (("operator", "organization", owner), ("owner", "location", cloud.first.location)):
+        grant = {"resource_type": kind, "resource_id": place, "authorization_id": f"{kind}_{role}"}
+        created = await cloud.app("create_key", authorizations=[{**grant, "authorization_type": "role"}], name=role)
+        seen = await objects(await signed_in(cloud, (created["id"], created["key"])), "wheel")
+        assert seen == (both if kind == "organization" else {})
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    assert await objects(await signed_in(cloud, (other.id, other.key)), "wheel") == {}
 
 
 async def test_machines_of_others_are_not_listed(cloud: MemoryCloud, machine: str) -> None:

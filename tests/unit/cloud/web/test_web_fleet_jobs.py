@@ -144,3 +144,27 @@ async def test_columns_narrow_rows_and_views(cloud: MemoryCloud, machine: str) -
     assert ">New ones</a>" in (await person.get("/")).text
     await post(person, f"/fleet/views/{view[1]}/delete")
     assert "New ones" not in (await person.get("/")).text
+
+
+async def test_the_values_of_the_first_machine_are_suggested_without_secrets(cloud: MemoryCloud) -> None:
+    secret = {"components": [{**ARM["components"][0], "attributes": {"speed": 1, "password": "hush"}}]}
+    (machine,) = await fill(cloud, 1, secret)
+    page = (await send(await signed_in(cloud), "/fleet/new", ("machine", machine))).text
+    assert '<option value="components.arm.attributes.speed">now 1</option>' in page
+    assert '<option value="components.arm.attributes.password">' in page
+    assert "hush" not in page
+
+
+async def test_operators_get_no_suggestions(cloud: MemoryCloud) -> None:
+    (machine,) = await fill(cloud, 1, ARM)
+    grant = {
+        "resource_type": "organization",
+        "resource_id": cloud.first.organization,
+        "authorization_id": "organization_operator",
+        "organization_id": cloud.first.organization,
+        "identity_id": "",
+        "authorization_type": "role",
+    }
+    created = await cloud.app("create_key", authorizations=[grant], name="guard")
+    page = await send(await signed_in(cloud, (created["id"], created["key"])), "/fleet/new", ("machine", machine))
+    assert "attributes.speed" not in page.text.replace("such as components.arm.attributes.speed", "")

@@ -382,7 +382,7 @@ SITUATIONS: Final = (
     Situation(
         "a machine that leaves the scope ends its alert",
         "0 read 9, 1 move, 40 end",
-        "0 fired | 30 closed",
+        "0 fired | 1 closed",
         "0 firing",
         {**AT_ONCE, "scope": {"tags": ["cold"]}, "repeat_seconds": 1800},
         pure=False,

@@ -88,7 +88,8 @@ class Kitchen:
 
     async def happen(self, event: Event) -> None:
         def work(sql: Sql) -> None:
-            for alert in states.of_rule(sql, self.owner, self.rule):
+            for row in sql.rows("SELECT id FROM alerts WHERE rule_id = ?", self.rule):
+                alert = states.alert(sql, self.owner, row["id"])
                 subject, _ = subject_of(sql, self.owner, alert.part, alert.source)
                 states.apply(sql, rule(sql, self.owner, self.rule), subject, [event], self.clock())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloud.domain.alerts.quiet import QuietHours
+from cloud.domain.alerts.quieting.hours import QuietHours
 from schema.errors import MachineError
 
 

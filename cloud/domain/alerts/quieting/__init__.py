@@ -1,0 +1,1 @@
+"""When nothing is sent about alerts: quiet hours, and silences of rules and machines."""

@@ -1,0 +1,39 @@
+"""Fragments and datasets by words of their names, for the search of the pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cloud.store.sql import Sql
+from cloud.values.limits import FLEET_WORDS
+
+TABLES: Final = {"fragment": "fragments", "dataset": "datasets"}
+"""Tables of objects whose names are unique in their organization, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedObject:
+    """A fragment or a dataset."""
+
+    kind: str
+    id: str
+    name: str
+
+
+def search(sql: Sql, owner: str, text: str, limit: int) -> list[NamedObject]:
+    """Return up to `limit` objects of each kind of an organization whose names have all words of `text`, by name."""
+    words = text.lower().split()[: FLEET_WORDS.value]
+    if not words:
+        return []
+    conditions = " AND lower(name) LIKE ? ESCAPE '\\'" * len(words)
+    patterns = [f"%{_escaped(word)}%" for word in words]
+    matches = []
+    for kind, table in TABLES.items():
+        query = f"SELECT id, name FROM {table} WHERE organization_id = ?{conditions} ORDER BY name LIMIT ?"
+        matches += [NamedObject(kind, row["id"], row["name"]) for row in sql.rows(query, owner, *patterns, limit)]
+    return matches
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
