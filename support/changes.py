@@ -24,16 +24,23 @@ class ChangeSignal:
     All methods return at once, and must be called in the thread of Trio.
     """
 
-    __slots__ = ("next",)
+    __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        self.next = trio.Event()
+        self._next: trio.Event | None = None  # if a task has taken it
+
+    @property
+    def next(self) -> trio.Event:
         """The event of the next change; another one after each change."""
+        if self._next is None:
+            self._next = trio.Event()
+        return self._next
 
     def announce(self) -> None:
         """Wake the tasks that wait: something has changed."""
-        change, self.next = self.next, trio.Event()
-        change.set()
+        change, self._next = self._next, None
+        if change is not None:
+            change.set()
 
     async def values(self, read: Callable[[], T]) -> AsyncGenerator[T, None]:
         """Yield what `read` returns, now and after each change. A slow consumer skips changes, but never the last."""

@@ -26,6 +26,8 @@ class ClientConnection(Connection):
     `request_block` returns the header block that starts every request of a method.
     """
 
+    __slots__ = ("_max_streams", "_request_block", "_slots", "ended")
+
     server = False
     early_end = CANCEL
 

@@ -39,6 +39,8 @@ class Connection(SendingStreams):
     and the transport stream is closed before `run` returns.
     """
 
+    __slots__ = ()
+
     server: bool = False
 
     async def run(self, preread: bytes = b"", *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -133,6 +135,7 @@ class Connection(SendingStreams):
                     self.give_back_window()
                 if writer.size > limit:
                     await writer.space()
+            data = b""  # a connection that waits would keep the bytes
             data = await self._receive(size)
             if not data:
                 self.peer.farewell.said = True

@@ -20,6 +20,8 @@ _JOIN: Final = 4096  # bytes; longer payloads are queued separately from their f
 class SendingStreams(Streams):
     """Streams with sending. Data that fits the windows is queued at once; the rest waits for the peer, in order."""
 
+    __slots__ = ()
+
     def put_headers(self, sid: int, block: bytes, *, end: bool) -> None:
         """Queue a header block."""
         if self.shrink_table:

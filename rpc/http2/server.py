@@ -74,6 +74,8 @@ async def serve_http2(
 class ServerConnection(Connection):
     """Carrier of all calls of one HTTP/2 connection."""
 
+    __slots__ = ("core", "flow", "highest", "identity", "scheme", "skipped", "ticket")
+
     server = True
     early_end = NO_ERROR  # RFC 9113 8.1: the response is complete without the rest of the request
 

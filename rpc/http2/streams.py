@@ -35,6 +35,38 @@ class Streams:
     consumed. An unread stream therefore cannot block others, and stream windows and the budget limit unread bytes.
     """
 
+    __slots__ = (
+        "_fd",
+        "_stream_credit",
+        "_waiting",
+        "accepting",
+        "budget",
+        "closed",
+        "decoder",
+        "draining",
+        "faulty",
+        "glitches",
+        "initial_window",
+        "last_read",
+        "last_sid",
+        "limits",
+        "nursery",
+        "peer",
+        "quiet",
+        "quiet_since",
+        "receive_owed",
+        "receive_window",
+        "resets",
+        "send_frame",
+        "send_window",
+        "settled",
+        "shrink_table",
+        "statistics",
+        "stream",
+        "streams",
+        "writer",
+    )
+
     early_end: int  # RST_STREAM code after a complete response to an incomplete request
 
     def __init__(self, stream: trio.abc.Stream, limits: Limits, statistics: Statistics, peer: Peer) -> None:

@@ -45,7 +45,7 @@ class Writer:
         self._on_lost = on_lost
         self._chunks: list[bytes | bytearray | memoryview] = []
         self._rest: bytes | bytearray | memoryview = b""  # bytes being written
-        self._room = trio.lowlevel.ParkingLot()
+        self._room: trio.lowlevel.ParkingLot | None = None  # callers in `space`
         self._task: trio.lowlevel.Task | None = None  # the writer task while it is idle
         self._broken = False
         self.aborted = False
@@ -66,6 +66,8 @@ class Writer:
     async def space(self) -> None:
         """Wait until the queue is at or below the high-water mark. Not a checkpoint if it already is."""
         while self.size > self._limits.send_high_water:
+            if self._room is None:
+                self._room = trio.lowlevel.ParkingLot()
             await self._room.park()
 
     async def run(self) -> None:
@@ -110,8 +112,9 @@ class Writer:
                 self._broken = True
                 self._on_lost("slow reader")
                 return
-            if self._room:
+            if self._room is not None:
                 self._room.unpark_all()
+                self._room = None
 
     async def finish(self) -> bool:
         """Write the remaining bytes after `run` has ended. Returns False if that fails."""

@@ -153,7 +153,7 @@ class _Port:
             await self._refuse(wire, _NO_TLS if context is None else _ONLY_TLS)
         elif protocol is WireProtocol.HTTP2:
             below, preread = wire.release()
-            await serve_http2(below, self.core, preread=preread, scheme=scheme, ticket=ticket)
+            await serve_http2(below, self.core, preread=preread, scheme=scheme, ticket=ticket, peer=peer)
         elif protocol is WireProtocol.HTTP1:
             from rpc.http1.connection import Http1Connection  # 11 ms; not every machine has a browser
 
