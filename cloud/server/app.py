@@ -49,6 +49,7 @@ from cloud.values.limits import CALL, DOCUMENT_FORM
 from cloud.values.times import now
 from cloud.web.app import application
 from cloud.web.common.site import compile_pages
+from cloud.work.checks import Checks
 from cloud.work.workroom import Workroom
 from nursery_graph import Graph, Node, Restart, State
 from rpc import MIB, Limits, ServerCore
@@ -173,8 +174,8 @@ class App:
         self.first = first_key or self.first
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
         links = Links(await store.write(open_secret), lambda: self.url)
-        room, queries = Workroom(), QueryProcesses(self.options.data / "queries")
-        async with room.opened(), queries.opened(), trio.open_nursery() as nursery:
+        room, checks, queries = Workroom(), Checks(), QueryProcesses(self.options.data / "queries")
+        async with room.opened(), checks.opened(), queries.opened(), trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
             options = self.options
             limits = UploadLimits(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
@@ -188,6 +189,7 @@ class App:
                     mails=mails,
                     tls=deps["certificate"],
                     room=room,
+                    checks=checks,
                     queries=queries,
                     hosts=hosts,
                     ice=options.ice,

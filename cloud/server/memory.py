@@ -68,6 +68,7 @@ async def open_cloud(clock: Clock = now, postgres: str = "") -> AsyncIterator[Me
         queries = await stack.enter_async_context(QueryProcesses(Path(scratch)).opened())
         cloud = Cloud(store, events, authenticator, blobs, links, clock, queries=queries)
         await stack.enter_async_context(cloud.room.opened())
+        await stack.enter_async_context(cloud.checks.opened())
         nursery.start_soon(cloud.seen.run, store)
         yield MemoryCloud(cloud, first)
         nursery.cancel_scope.cancel()

@@ -37,7 +37,6 @@ from cloud.services.training.training import MLTrainingService
 from cloud.services.triggers.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
-from cloud.values.author import Author
 from cloud.values.limits import UPLOAD_READINGS
 from cloud.work.openings import STREAMS
 from rpc import Identity
@@ -123,23 +122,20 @@ class CloudTarget:
     @asynccontextmanager
     async def _call(self, request: CallInfo) -> AsyncIterator[Service]:
         author = await self._cloud.authenticator.confirmed(request.identity)
-        service = SERVICES[request.rpc.strip("/").partition("/")[0]](self._cloud, author)
+        name = request.rpc.strip("/").partition("/")[0]
+        service = SERVICES[name](self._cloud, author)
         service.request = request
         with working_for(await self._cloud.homes.of(self._cloud.store, author)):
-            async with self._opened(service, author, request):
+            if not request.streaming:
                 yield service
-
-    @asynccontextmanager
-    async def _opened(self, service: Service, author: Author, request: CallInfo) -> AsyncIterator[None]:
-        """Open a call. A stream ends when its caller may no longer make it; response streams are limited in number."""
-        if not request.streaming:
-            yield
-            return
-        name = request.rpc.strip("/").partition("/")[0]
-        streams_responses = find_method(name, request.method).server_streaming
-        with self._cloud.openings.hold(f"the key {author.name}", STREAMS) if streams_responses else nullcontext():
-            async with while_allowed(self._cloud, author, service.again):
-                yield
+                return
+            # A stream ends when its caller may no longer make it; response streams are limited in number.
+            streams_responses = find_method(name, request.method).server_streaming
+            with (
+                self._cloud.openings.hold(f"the key {author.name}", STREAMS) if streams_responses else nullcontext(),
+                while_allowed(self._cloud, author, service.again),
+            ):
+                yield service
 
 
 class CloudRouter:
@@ -178,7 +174,7 @@ async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[No
         return
     author = await cloud.authenticator.confirmed(identity)
     with cloud.openings.hold(f"the key {author.name}", STREAMS):
-        async with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
+        with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
             yield
 
 

@@ -6,8 +6,6 @@ has its own queue, "".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -19,12 +17,17 @@ def organization() -> str:
     return _organization.get()
 
 
-@contextmanager
-def working_for(name: str) -> Iterator[None]:
-    """Work for an organization while the context is open."""
-    before = _organization.get()
-    _organization.set(name)
-    try:
-        yield
-    finally:
-        _organization.set(before)
+class working_for:
+    """Work for an organization while the context is open. A class costs less memory than a generator."""
+
+    __slots__ = ("_before", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._before = _organization.get()
+        _organization.set(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        _organization.set(self._before)

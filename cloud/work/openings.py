@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from schema import ErrorKind, MachineError
@@ -22,19 +20,31 @@ class Openings:
         self.closing = False
         self._open: Counter[str] = Counter()
 
-    @contextmanager
-    def hold(self, what: str, limit: int) -> Iterator[None]:
-        """Count one stream of `what` while the context is open; EXHAUSTED if there are `limit` already."""
-        if self._open[what] >= limit:
+    def hold(self, what: str, limit: int) -> _Hold:
+        """Return a context that counts one stream of `what`; EXHAUSTED, on entry, if there are `limit` already."""
+        return _Hold(self._open, what, limit)
+
+
+class _Hold:
+    """Context of one stream. A class costs less memory than a generator."""
+
+    __slots__ = ("_limit", "_open", "_what")
+
+    def __init__(self, open: Counter[str], what: str, limit: int) -> None:  # noqa: A002 - as in Openings
+        self._open = open
+        self._what = what
+        self._limit = limit
+
+    def __enter__(self) -> None:
+        if self._open[self._what] >= self._limit:
             raise MachineError(
-                f"{what} has {limit} open streams already, which is the limit",
+                f"{self._what} has {self._limit} open streams already, which is the limit",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close some of them, or use another key",
             )
-        self._open[what] += 1
-        try:
-            yield
-        finally:
-            self._open[what] -= 1
-            if not self._open[what]:
-                del self._open[what]
+        self._open[self._what] += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._open[self._what] -= 1
+        if not self._open[self._what]:
+            del self._open[self._what]

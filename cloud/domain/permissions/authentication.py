@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpclib.exceptions import GRPCError
 
 from cloud.domain.permissions import credentials
-from cloud.store.events import EVERY, Events, Listener
+from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store, inserted
 from cloud.values.author import Author
 from rpc import Identity, Peer
@@ -57,7 +57,7 @@ class CloudAuthenticator(Authenticator):
         super().__init__(signer, audience=names, instance=signer.instance)
         self._store = store
         self._events = events
-        self._news = Listener(EVERY)
+        self._news = events.listening("key", also=["secret"])
         self._round = _Round()
 
     @property
@@ -70,7 +70,7 @@ class CloudAuthenticator(Authenticator):
 
         While the database is unavailable, the keys that were loaded last are used.
         """
-        with self._events.listening("key", also=["secret"]) as self._news:
+        with self._news:
             self.configure(await self._store.read(credentials.every))
             task_status.started()
             changed: dict[str, None] = {}  # entities to read

@@ -66,7 +66,7 @@ class AgentRequests(Service):
         ):
             opened = await self.read(work)
             with trio.move_on_after(REQUEST_WAIT):
-                async with while_allowed(self.cloud, self.author, self.again):
+                with while_allowed(self.cloud, self.author, self.again):
                     while not opened and not self.cloud.openings.closing:
                         await news.next()
                         if not self.cloud.openings.closing:

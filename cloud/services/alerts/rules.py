@@ -166,7 +166,7 @@ class Rules(Service):
         ):
             answers = await self.read(work)
             with trio.move_on_after(MAX_WAIT):
-                async with while_allowed(self.cloud, self.author, self.again):
+                with while_allowed(self.cloud, self.author, self.again):
                     while _waits(answers) and not self.cloud.openings.closing:
                         await news.all()
                         answers = await self.read(work)

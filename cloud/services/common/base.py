@@ -33,6 +33,7 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.author import Author
 from cloud.values.times import Clock, now
+from cloud.work.checks import Checks
 from cloud.work.openings import Openings
 from cloud.work.reverse import Reverses
 from cloud.work.workroom import Workroom
@@ -65,6 +66,7 @@ class Cloud:
     clock: Clock = now
     limits: UploadLimits = UploadLimits()
     openings: Openings = field(default_factory=Openings)
+    checks: Checks = field(default_factory=Checks)
     reverses: Reverses = field(default_factory=Reverses)
     replica_address: str = ""  # URL at which machines reach this replica; "" if it is the only one
     room: Workroom = field(default_factory=Workroom)

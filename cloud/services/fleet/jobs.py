@@ -170,7 +170,7 @@ class FleetJobs(Service):
 
             entry, message = await self.read(read)
             with trio.move_on_after(WAIT):
-                async with while_allowed(self.cloud, self.author, check):
+                with while_allowed(self.cloud, self.author, check):
                     while (
                         entry.finished <= finished and entry.state == jobs.RUNNING and not self.cloud.openings.closing
                     ):

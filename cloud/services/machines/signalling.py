@@ -149,14 +149,14 @@ class SignallingService(Service):
         Ends after the machine's last answer, or `signalling.TIME` after the offer; the machine then calls again.
         EXHAUSTED for too many calls of a machine at the same time.
         """
-        part = await self._part(self._check_machine)
+        part = (await self._part(self._check_machine)).id  # not the record, which would be kept while this waits
         check_answering(self.author)
         heartbeats = self._metadata(HEARTBEATS) == ["true"]
         with (
-            self.cloud.openings.hold(f"answering for {part.id}", ANSWERERS),
-            self.cloud.events.listening(signalling.OFFERED, part.id) as news,
+            self.cloud.openings.hold(f"answering for {part}", ANSWERERS),
+            self.cloud.events.listening(signalling.OFFERED, part) as news,
         ):
-            while (offer := await self._taken(part.id)) is None:
+            while (offer := await self._taken(part)) is None:
                 if self.cloud.openings.closing:
                     return
                 while not await _arrived(news, HEARTBEAT):

@@ -127,7 +127,7 @@ class Releases(Service):
         ):
             state = await self.read(lambda sql: _import(sql, organization_id))
             with trio.move_on_after(IMPORT_WAIT):
-                async with while_allowed(self.cloud, self.author, self.again):
+                with while_allowed(self.cloud, self.author, self.again):
                     while state.number == number and not self.cloud.openings.closing:
                         await news.next()
                         state = await self.read(lambda sql: _import(sql, organization_id))

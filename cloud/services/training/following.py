@@ -56,7 +56,7 @@ class TrainingService(Service):
         ):
             job, page = await self.read(work)
             with trio.move_on_after(min(wait, MAX_WAIT)):
-                async with while_allowed(self.cloud, self.author, self.again):
+                with while_allowed(self.cloud, self.author, self.again):
                     while not page and job.state not in FINAL and not self.cloud.openings.closing:
                         await news.next()
                         if not self.cloud.openings.closing:

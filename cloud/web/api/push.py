@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any, Final
 
 import trio
@@ -24,7 +23,7 @@ from cloud.domain.organizations.tenants import ROLES_AT
 from cloud.domain.permissions.authentication import author_of
 from cloud.domain.registry.items import TOPIC as REGISTRY
 from cloud.services.common.base import Cloud
-from cloud.services.common.standing import until_refused
+from cloud.services.common.standing import while_allowed
 from cloud.services.machines.following import Following
 from cloud.services.reverse.opening import message_of, topic
 from cloud.store.events import EVERY
@@ -67,28 +66,24 @@ class Push:
 
     async def _served(self, socket: WebSocket, author: Author, subject: str, machine: Following) -> None:
         await socket.accept()
-        refused: list[MachineError] = []
+        refusal: MachineError | None = None
+        disconnected = False  # during a send
         try:
             async with trio.open_nursery() as nursery:
-
-                async def watch() -> None:
-                    refused.append(await until_refused(self._cloud, author, machine.allowed))
-                    nursery.cancel_scope.cancel()
-
-                nursery.start_soon(watch)
                 nursery.start_soon(self._send_configurations, socket, subject, machine)
                 nursery.start_soon(self._send_viewing_times, socket, subject, machine)
                 nursery.start_soon(self._record_presence, subject)
                 if author.type != LOCATION:  # see check_answering
                     nursery.start_soon(self._send_requests_for_calls, socket, subject)
-                await self._receive(socket, machine)
+                with while_allowed(self._cloud, author, machine.allowed):
+                    await self._receive(socket, machine)
                 nursery.cancel_scope.cancel()
         except* DISCONNECTED:
-            refused.clear()  # disconnected during a send
+            disconnected = True
         except* MachineError as group:
-            refused.append(first_leaf(group))
-        if refused:
-            await socket.close(*close_frame_of(refused[0]))
+            refusal = first_leaf(group)
+        if refusal is not None and not disconnected:
+            await socket.close(*close_frame_of(refusal))
 
     async def _send_configurations(self, socket: WebSocket, subject: str, machine: Following) -> None:
         events, organization = self._cloud.events, await machine.organization()
@@ -107,10 +102,9 @@ class Push:
             if meanwhile is not None:
                 meanwhile.add(place)
 
-        with ExitStack() as stack:  # callbacks, and not tasks: with thousands of machines, each change would wake them
-            for topic, of in (("part", subject), ("secret", subject), (REGISTRY, EVERY), (AUTHORITY, organization)):
-                stack.enter_context(events.calling(change, topic, of))
-            stack.enter_context(events.calling(change_roles, ROLES_AT))
+        # callbacks, and not tasks: with thousands of machines, each change would wake them
+        own = ("part", subject), ("secret", subject), (REGISTRY, EVERY), (AUTHORITY, organization)
+        with events.calling(change, *own), events.calling(change_roles, (ROLES_AT, EVERY)):
             changed.set()
             while True:
                 await changed.wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import trio
+import trio.testing
 
 from cloud.store.events import EVERY, Events, Listener
 
@@ -42,12 +44,35 @@ def test_events_reach_the_listeners_of_their_subject(monkeypatch: pytest.MonkeyP
     assert not any(events._listeners.values())
 
 
-def test_a_function_is_called_for_each_event_of_its_subject() -> None:
-    events, called, every = Events(), list[str](), list[str]()
-    with events.calling(called.append, "part", "a"), events.calling(every.append, "part"):
-        for subject in ("a", "b", "a"):
-            events.notify("part", subject)
-        events.notify("other", "a")
-        events.notify_all()
-    events.notify("part", "a")
-    assert (called, every) == (["a", "a", EVERY], ["a", "b", "a", EVERY])
+def test_a_function_is_called_for_each_event_of_its_pairs() -> None:
+    events, heard = Events(), list[str]()
+    with events.calling(heard.append, ("offer", "a"), ("secret", EVERY)):
+        for topic, subject in (("offer", "a"), ("offer", "b"), ("secret", "c"), ("offer", EVERY)):
+            events.notify(topic, subject)
+    events.notify("offer", "a")
+    assert heard == ["a", "c", EVERY]
+
+
+async def test_a_task_waits_for_events(autojump_clock: trio.testing.MockClock) -> None:
+    events = Events()
+    with events.listening("offer") as news:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_later, events)
+            assert await news.all() == ["a", "b"]
+        events.notify("offer", "c")
+        assert await news.next() == "c"
+        with trio.move_on_after(1.0) as scope:
+            await news.all()
+        assert scope.cancelled_caught
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(news.next)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(trio.BusyResourceError):
+                await news.next()
+            events.notify("offer", "d")
+
+
+async def _later(events: Events) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    events.notify("offer", "a")
+    events.notify("offer", "b")

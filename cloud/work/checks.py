@@ -1,0 +1,28 @@
+"""Tasks in which open streams check, after a change, whether their callers may still make them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import trio
+
+
+class Checks:
+    """Nursery of these tasks: a stream without changes, as most are, needs none of its own."""
+
+    def __init__(self) -> None:
+        self._nursery: trio.Nursery | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Run checks while the context is open; leaving cancels them."""
+        async with trio.open_nursery() as self._nursery:
+            yield
+            self._nursery.cancel_scope.cancel()
+
+    def start(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that runs `check`, which must not raise an exception. RuntimeError if this is not open."""
+        if self._nursery is None:
+            raise RuntimeError("checks are not open")
+        self._nursery.start_soon(check)
