@@ -1,6 +1,6 @@
 """Machines that wait for callers at one cloud: `python -m bench waiting [--machines 1000] [--database sqlite]`.
 
-Each has its push channel, as every machine, and two calls of Answer, as those with WebRTC. The cloud, the push channels
+Each has its push channel, as every machine, and one call of Answer, as those with WebRTC. The cloud, the push channels
 and the calls of Answer are three processes on loopback, without TLS. One more machine answers calls through the cloud.
 The longest pause of the cloud's event loop is not measured here: see `python -m bench largest`.
 """
@@ -42,7 +42,7 @@ from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from rpc.peers.dial import HOST
-from runtime.parts.cloud.answering import ANSWER, WAITING
+from runtime.parts.cloud.answering import ANSWER
 
 SIGNALING: Final = "proto.rpc.webrtc.v1.SignalingService"
 CREATING: Final = 16  # machines that are created at once
@@ -75,8 +75,7 @@ async def _machine(
     async with Channel(url, credentials=ApiKey(part, secret, type=PART_SECRET)) as channel:
         await channel.credential_headers()
         async with trio.open_nursery() as nursery:
-            for _ in range(WAITING):
-                nursery.start_soon(_answer, channel, part)
+            nursery.start_soon(_answer, channel, part)
             await trio.lowlevel.checkpoint()
             places.release()
 

@@ -1,7 +1,7 @@
 """Waits at the cloud for offers of WebRTC connections, which `rpc.datachannel.clients` answers.
 
-A few calls of `Answer` wait at the cloud. Once a client is connected, neither the cloud nor the connection to it is
-needed.
+One call of `Answer` waits at the cloud. The next begins as soon as it has got an offer; the cloud keeps offers that are
+made in between. Once a client is connected, neither the cloud nor the connection to it is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from support import ChangeSignal, DoublingDelay, ungrouped
 from uplink import CloudAddress, shared_channel
 
 ANSWER: Final = f"{SERVICE}Answer"
-WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits
 MAX_ATTEMPTS: Final = 16  # clients that are being connected
 SILENCE: Final = 40.0  # seconds without a heartbeat after which a call is made again; the cloud sends one each 15 s
 KEY_LIMIT: Final = 5.0  # seconds for the caller's key to arrive, if it is newer than this machine's configuration
@@ -115,8 +114,7 @@ class Answering:
                 failed.append(MachineError("the cloud was reached by a new connection", kind=ErrorKind.UNAVAILABLE))
                 attempts.cancel_scope.cancel()
 
-            for _ in range(WAITING):
-                attempts.start_soon(wait)
+            attempts.start_soon(wait)
             attempts.start_soon(renew)
         if failed:
             raise failed[0]

@@ -29,7 +29,7 @@ from rpc.peers.dial import dialled
 from rpc.peers.memory import Pair, memory_channels
 from rpc.peers.port import Description, PeerOptions, PeerState
 from runtime.parts.cloud import answering
-from runtime.parts.cloud.answering import MAX_ATTEMPTS, WAITING, Answering
+from runtime.parts.cloud.answering import MAX_ATTEMPTS, Answering
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import Relay, relay
@@ -181,7 +181,7 @@ async def test_the_next_attempt_connects_and_nothing_is_left(
                 replicas.reverse()  # the machine is at the replica that was not killed, or moves there
                 balancer.target = replicas[1].address
             connections: Any = machine._clients
-            await _until(lambda: machine._attempts.value == MAX_ATTEMPTS - WAITING and not connections._connecting)
+            await _until(lambda: machine._attempts.value == MAX_ATTEMPTS - 1 and not connections._connecting)
         rows = await store.read(lambda sql: sql.rows("SELECT id FROM offers"))
         ended = await store.write(lambda sql: signalling.expire(sql, now() + signalling.TIME))
         left = await store.read(lambda sql: sql.rows("SELECT offer_id FROM signals"))
