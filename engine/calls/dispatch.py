@@ -151,8 +151,9 @@ class Dispatch:
 class _ResourceCall:
     """A call to a resource."""
 
-    __slots__ = ("_dispatch", "_entry", "_place", "_request", "_use")
+    __slots__ = ("_dispatch", "_entry", "_host", "_place", "_request", "_use")
     _entry: OperationEntry
+    _host: ResourceHost
     _place: Place | None
     _use: Use
 
@@ -170,12 +171,12 @@ class _ResourceCall:
         self._place = place = None if request.method in UNLIMITED else dispatch.place(request, full, session)
         try:
             entry = dispatch.enter(request, full, session)
-            use = host.use()
+            use = host.use(entry.scope)
             driver = await use.__aenter__()
         except BaseException:
             dispatch.leave(place)
             raise
-        self._use, self._entry = use, entry
+        self._host, self._use, self._entry = host, use, entry
         request.reply_metadata[OPERATION_KEY] = entry.operation.id
         if request.monitored:
             dispatch.traffic.sessions.command(full, session)
@@ -192,6 +193,8 @@ class _ResourceCall:
             self._entry.__exit__(kind, error, traceback)
         except MachineError as entry_error:
             await self._use.__aexit__(type(entry_error), entry_error, entry_error.__traceback__)
+            if not self._host.is_open and not self._entry.operation.cancelled:
+                raise self._host.closed_error() from None
             raise
         return await self._use.__aexit__(kind, error, traceback)
 

@@ -307,8 +307,9 @@ def encode_header(name: str, value: str) -> bytes:
         return bytes((0x80 | index,))
     first = 0x10 if name in _SECRET else 0x00
     index = _NAME_INDEX.get(name, 0)
-    head = _encode_integer(index, 0x0F, first)
-    return (head if index else head + _encode_string(name)) + _encode_string(value)
+    if index:
+        return _encode_integer(index, 0x0F, first) + _encode_string(value)
+    return bytes((first,)) + _encode_string(name) + _encode_string(value)
 
 
 def encode_headers(headers: Headers) -> bytes:
@@ -330,4 +331,5 @@ def _encode_integer(value: int, mask: int, first: int) -> bytes:
 
 def _encode_string(text: str) -> bytes:
     data = text.encode("latin-1")
-    return _encode_integer(len(data), 0x7F, 0) + data
+    size = len(data)
+    return (bytes((size,)) if size < 0x7F else _encode_integer(size, 0x7F, 0)) + data

@@ -143,3 +143,11 @@ async def test_cancel_all_spares_the_caller(nursery: trio.Nursery) -> None:
         assert outcomes == [ErrorKind.CANCELLED] * 3
         assert operations.running() == [own]
     nursery.cancel_scope.cancel()
+
+
+async def test_ids_are_random_uuids() -> None:
+    ids = {Operations().enter("m", seconds=1.0).operation.id for _ in range(100)}
+    assert len(ids) == 100
+    for text in ids:
+        number = uuid.UUID(text)
+        assert (str(number), number.version, number.variant) == (text, 4, uuid.RFC_4122)
