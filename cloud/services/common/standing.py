@@ -66,9 +66,9 @@ class while_allowed(Subscription):
         self._scope = trio.CancelScope()
 
     def __enter__(self) -> while_allowed:
-        self._scope.__enter__()
+        self.notify(EVERY)  # the check begins at the next checkpoint, after all of this
         super().__enter__()
-        self.notify(EVERY)
+        self._scope.__enter__()
         return self
 
     def __exit__(

@@ -157,3 +157,25 @@ async def test_checks_take_turns_with_the_organization(standings: Standings) -> 
         await trio.testing.wait_all_tasks_blocked()
     standings.events.notify("key", "alice")
     assert standings.store.organizations == ["acme"]
+
+
+async def test_events_do_not_fail_while_the_cloud_stops() -> None:
+    result = Standings()
+    result.store.gate.set()
+    with pytest.raises(RuntimeError, match="not open"):
+        result.allowed().__enter__()
+    assert not any(result.events._listeners.values())
+
+    async def serve(*, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        with trio.CancelScope() as scope:
+            async with result.checks.opened():
+                task_status.started(scope)
+                await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        serving: trio.CancelScope = await nursery.start(serve)
+        with result.allowed():
+            serving.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            result.events.notify("key", "alice")
+            await trio.testing.wait_all_tasks_blocked()
