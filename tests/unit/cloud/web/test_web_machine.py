@@ -414,8 +414,8 @@ async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
     clock.now += timedelta(minutes=2)
     offline = (await person.get(f"/machines/{part}")).text
     assert "<button disabled" in offline
-    assert "<dd>2026-01-01 00:00:00 UTC</dd>" in offline
-    assert "This is as of 2026-01-01 00:00:00 UTC" in offline
+    assert ">2026-01-01 00:00:00 UTC</time></dd>" in offline
+    assert re.search("This is as of <time [^>]*>2026-01-01 00:00:00 UTC</time>", offline)
     assert "the last words" in offline
     with trio.fail_after(LIMIT):
         async with person.live(f"/live/machines/{part}", ORIGIN) as page:
