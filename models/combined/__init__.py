@@ -1,0 +1,1 @@
+"""Resources that combine several others of their own API."""

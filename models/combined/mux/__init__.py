@@ -1,0 +1,1 @@
+"""Input controller `mux`: several input controllers as one."""
