@@ -45,6 +45,7 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
     discovery: str = "homeassistant"  # where Home Assistant looks for new devices; empty: announce nothing
     publish: tuple[str, ...] = ()  # resources whose readings or states are published
     commands: tuple[str, ...] = ()  # resources that obey the broker; their states are published, too
+    do_commands: tuple[str, ...] = ()  # resources whose own commands (`DoCommand`) the broker may run
     interval_s: Annotated[float, msgspec.Meta(ge=0.2, le=86_400)] = 10.0  # seconds between two readings
 
     def __post_init__(self) -> None:
@@ -55,11 +56,11 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
                     f"{key} is {value!r}: write at most {LONGEST_TOPIC} characters without + and #, "
                     "with a slash only between two levels, such as home/cellar"
                 )
-        for name in self.names():
+        for name in (*self.names(), *self.do_commands):
             if not name or set(name) & set("/+#"):
                 raise ValueError(f"{name!r} is not a name of a resource: write one such as left, or pi:left")
-        if not self.publish and not self.commands:
-            raise ValueError("publish and commands are empty: name at least one resource")
+        if not self.publish and not self.commands and not self.do_commands:
+            raise ValueError("publish, commands and do_commands are empty: name at least one resource")
         if self.private_key and not self.certificate:
             raise ValueError("private_key is set without certificate")
         if (self.ca or self.certificate) and not self.broker().tls:

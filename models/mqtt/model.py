@@ -1,7 +1,8 @@
 """Service `mqtt`: the machine at an MQTT broker, and in Home Assistant.
 
 Topics, below `topic`: `status` (online or offline, kept by the broker), `<resource>/status`, `<resource>/state` (JSON)
-and `<resource>/error` from the machine; `<resource>/set` to it.
+and `<resource>/error` from the machine; `<resource>/set` to it. `<resource>/do_command` is answered by
+`<resource>/do_command/answer`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import trio
@@ -20,6 +22,8 @@ from models.mqtt.attributes import MqttAttributes
 from models.mqtt.connection import MqttConnection, MqttLogin, MqttMessage, mqtt_connection
 from models.mqtt.entities import Device, Entity, entities_of, read_announcement
 from models.mqtt.kinds import KINDS, Kind
+from models.mqtt.own_commands import TOPIC as DO_COMMAND
+from models.mqtt.own_commands import OwnCommands
 from schema import ErrorKind, MachineError
 from support import Worker
 from support import version as program_version
@@ -75,6 +79,7 @@ class MqttBridge(GenericService):
             config.certificate,
             config.private_key,
         )
+        self._own = OwnCommands(config.do_commands, self.others, self._moved.add)
         self._shared = {name: _Shared(name, *trio.open_memory_channel[str](MOST_COMMANDS)) for name in config.names()}
         will = (f"{topic}/status", OFFLINE)
         async with self._worker.opened():
@@ -87,6 +92,7 @@ class MqttBridge(GenericService):
     async def _serve(self, connection: MqttConnection, task_status: Started) -> None:
         config, topic = self.attributes, self._device.topic
         patterns = [f"{topic}/+/set"] if config.commands else []
+        patterns += [f"{topic}/+/{DO_COMMAND}"] if config.do_commands else []
         if config.discovery:
             patterns += [f"{config.discovery}/status", self._device.place(config.discovery, "+", "+")]
         if patterns:
@@ -96,6 +102,8 @@ class MqttBridge(GenericService):
             for shared in self._shared.values():
                 nursery.start_soon(self._publish, connection, shared)
                 nursery.start_soon(self._obey, connection, shared)
+            if config.do_commands:
+                nursery.start_soon(self._own.run, connection, topic, partial(self._refuse, connection))
             task_status.started()
             while True:
                 self._handle(connection, await connection.receive())
@@ -117,6 +125,13 @@ class MqttBridge(GenericService):
             self.log.warning(
                 "a retained command was ignored, because it would be repeated at each connection", topic=topic
             )
+        elif topic.endswith(f"/{DO_COMMAND}"):
+            self._received += 1
+            name = topic.removeprefix(f"{self._device.topic}/").removesuffix(f"/{DO_COMMAND}")
+            try:
+                self._own.put(name, message.payload)
+            except MachineError as error:
+                self._refuse(connection, name if name in self.attributes.do_commands else "", error)
         else:
             self._order(connection, topic.removeprefix(f"{self._device.topic}/").removesuffix("/set"), message.payload)
 

@@ -37,6 +37,7 @@ def document(port: int, *, scheme: str = "mqtt", **attributes: Any) -> dict[str,
                 "attributes": {"labels": ["dark", "bright"]},
             },
             {"name": "fan", "api": "rdk:component:motor", "model": "fake"},
+            {"name": "echo", "api": "rdk:component:generic", "model": "fake"},
             {"name": "broken", "api": "rdk:component:sensor", "model": "nothing"},
         ],
         "services": [
@@ -122,6 +123,24 @@ async def test_refused_commands(tmp_path: Path, name: str, text: str, reason: st
     async with home(tmp_path) as (broker, _, listener):
         await broker.send(f"{DEVICE}/{name}/set", text)
         assert reason in await listener.until(f"{DEVICE}/{name}/error")
+
+
+async def test_commands_of_a_resource_are_answered(tmp_path: Path) -> None:
+    async with home(tmp_path, do_commands=["echo", "fan"]) as (broker, _, listener):
+        await broker.send(f"{DEVICE}/echo/do_command", '{"color": "red", "id": 7}')
+        answer = await listener.document(f"{DEVICE}/echo/do_command/answer")
+        assert answer == {"command": {"color": "red", "id": 7}, "result": {"color": "red", "id": 7}}
+        for name, text, reason in (
+            ("echo", "[1]", "not a JSON object"),
+            ("echo", "[" * 5000, "not a JSON object"),
+            ("echo", '{"a": "' + "9" * 20_000 + '"}', "16384 are allowed"),
+        ):
+            await broker.send(f"{DEVICE}/{name}/do_command", text)
+            await listener.until(f"{DEVICE}/{name}/error", lambda error, reason=reason: reason in error)  # type: ignore[misc]
+        await broker.send(f"{DEVICE}/lamp/do_command", "{}")
+        await broker.send(f"{DEVICE}/echo/do_command", '{"last": true}')
+        await listener.until(f"{DEVICE}/echo/do_command/answer", lambda text: "last" in text)
+        assert f"{DEVICE}/lamp/do_command/answer" not in listener.newest
 
 
 async def test_a_retained_command_is_not_obeyed(tmp_path: Path) -> None:
