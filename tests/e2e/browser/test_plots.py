@@ -318,6 +318,7 @@ async def test_the_value_of_a_condition_is_a_line_on_its_plot(tmp_path: Path) ->
             await page.size(1280, 1000)
             await sign_in(page, running, path=f"/machines/{part}/triggers")
             await page.fill(".trigger-form [name=method]", "sensor:boiler:Readings")
+            await page.press("Tab")  # the plot is loaded when the name is complete
             await page.until("document.querySelectorAll('.threshold .buttons button').length === 2")
             await page.click(".threshold .buttons button:last-child")
             await page.until(f"document.querySelector('{LINE}')?.innerText === 'drag to choose a value'")
