@@ -8,7 +8,6 @@ that do not use the lock cannot be detected.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +17,7 @@ from typing import Final
 from hal.errors import Fault, HalError
 from hal.linux.hotplug import UDEV_CONTROL, listen
 from hal.ports.pwm import PwmChannel, PwmOutput
+from support.files import try_lock_file
 
 CLASS: Final = Path("/sys/class/pwm")
 GROUP: Final = "gpio"  # the group with access on Raspberry Pi OS and by this project's udev rules
@@ -118,10 +118,8 @@ def _unexport(chip: Path, channel: PwmChannel) -> None:
 def _locked(folder: Path, what: str) -> Iterator[None]:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise HalError(f"{what} is used by another program", Fault.BUSY) from error
+        if not try_lock_file(fd):
+            raise HalError(f"{what} is used by another program", Fault.BUSY)
         yield
     finally:
         os.close(fd)

@@ -8,7 +8,6 @@ synchronized to disk. Thus a `.capture` file is always complete. A `.prog` file 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
-from support.files import private, sync_folder
+from support.files import lock_file, private, sync_folder
 
 PROBE: Final = ".probe"
 PROBE_SIZE: Final = 4096  # bytes; empty files can be created even on a full disk
@@ -37,7 +36,7 @@ class CaptureFile:
         self.size = 0
         self.readings = 0
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)  # does not wait long: others hold the lock only to test it
+            lock_file(self._fd)  # does not wait long: others hold the lock only to test it
             self._write(header)
         except OSError:
             self.discard()

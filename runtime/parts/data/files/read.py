@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from google.protobuf.message import DecodeError
 from rpc.api import messages
 from runtime.parts.data.files.frames import Damaged, frames
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
+from support.files import try_lock_file
 from support.foreign import walk
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -100,12 +100,11 @@ def is_being_written(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return not try_lock_file(fd, shared=True)
     except OSError:
         return True
     finally:
         os.close(fd)
-    return False
 
 
 def moment(timestamp: Any) -> datetime:

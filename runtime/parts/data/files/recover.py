@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from dataclasses import astuple, dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from runtime.parts.data.files.files import make_folder
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
 from runtime.parts.data.files.read import Content, capture_files, parse
-from support.files import sync_folder
+from support.files import sync_folder, try_lock_file
 
 
 @dataclass(slots=True)
@@ -42,9 +41,7 @@ def recover(folder: Path) -> Recovered:
 def _recover_file(folder: Path, path: Path, result: Recovered) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock_file(fd):
             result.in_use += 1
             return
         data = _read_all(fd)
