@@ -6,10 +6,13 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from schema import ErrorKind, MachineError
 from schema.decoding import MAX_DEPTH
+
+LONGEST: Final = 200
+"""Characters of a path in `values_of`: a long key is in the paths of all values below it."""
 
 
 def changed(document: Any, path: str, value: Any) -> Any:
@@ -80,7 +83,7 @@ def values_of(document: Mapping[str, Any], limit: int) -> list[tuple[str, Any]]:
     """Return the first `limit` values that are neither objects nor lists, with their paths, in the document's order.
 
     Items of lists without name and id, and keys that a path cannot contain, are left out. Paths of at most MAX_DEPTH
-    segments only.
+    segments and LONGEST characters only.
     """
     values: list[tuple[str, Any]] = []
     pending: list[tuple[tuple[str, ...], Any]] = [((), document)]
@@ -91,7 +94,9 @@ def values_of(document: Mapping[str, Any], limit: int) -> list[tuple[str, Any]]:
         elif isinstance(value, list):
             inner = [(each.get("name") or each.get("id"), each) for each in value if isinstance(each, Mapping)]
         elif value is not None:
-            values.append((".".join(names), value))
+            path = ".".join(names)
+            if len(path) <= LONGEST:
+                values.append((path, value))
             continue
         else:
             continue

@@ -109,11 +109,10 @@ def described(work: Work) -> str:
 def shown_value(work: Work) -> str:
     """Return the value of the work as JSON, shortened and without secrets."""
     names = work.path.split(".")
-    if any(is_secret(name) for name in names):
+    value = masked(work.value, names)
+    if value == MASK or any(is_secret(name) for name in names):
         return MASK
-    name = names[-1]
-    text = json.dumps(masked({name: work.value})[name], ensure_ascii=False)
-    return shortened(text, MAX_SHOWN)
+    return shortened(json.dumps(value, ensure_ascii=False), MAX_SHOWN)
 
 
 def changed_document(work: Work, document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ from cloud.store.sql import Sql
 from cloud.values.author import KEY
 from cloud.values.limits import FLEET_JOB_MACHINES, FLEET_WORK
 from cloud.work.openings import STREAMS
-from schema import ErrorKind, MachineError
+from schema import ErrorKind, MachineError, masked
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
@@ -271,7 +271,7 @@ class FleetJobs(Service):
 
 
 def _suggested(text: str) -> list[tuple[str, str]]:
-    values = values_of(pieces.loads(text), MAX_SUGGESTED)
+    values = values_of(masked(pieces.loads(text)), MAX_SUGGESTED)  # some secrets are recognized by what is beside them
     return [(path, shown_value(Work(WorkKind.SET_VALUE, path=path, value=value))) for path, value in values]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.documents.paths import changed, values_of
+from cloud.documents.paths import LONGEST, changed, values_of
 from schema.errors import ErrorKind, MachineError
 
 DOCUMENT = {
@@ -87,3 +87,4 @@ def test_values_are_listed_with_the_paths_that_change_them() -> None:
     ]
     assert all(values_of(changed(DOCUMENT, path, 7), 10).count((path, 7)) for path, _ in values if "name" not in path)
     assert values_of(DOCUMENT, 2) == values[:2]
+    assert values_of({"a" * LONGEST: 1, "b" * (LONGEST - 1): {"c": 1}, "d": 1}, 10) == [("a" * LONGEST, 1), ("d", 1)]

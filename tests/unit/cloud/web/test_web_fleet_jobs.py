@@ -147,11 +147,17 @@ async def test_columns_narrow_rows_and_views(cloud: MemoryCloud, machine: str) -
 
 
 async def test_the_values_of_the_first_machine_are_suggested_without_secrets(cloud: MemoryCloud) -> None:
-    secret = {"components": [{**ARM["components"][0], "attributes": {"speed": 1, "password": "hush"}}]}
+    attributes = {"speed": 1, "password": "hush", "hook": {"type": "webhook", "value": "https://hooks.example/hush"}}
+    secret = {
+        "components": [{**ARM["components"][0], "attributes": attributes}],
+        "modules": [{"name": "m", "executable_path": "/m", "env": {"FOO": "hush"}}],
+        "agent": {"advanced_settings": {"viam_server_env": {"FOO": "hush"}}},
+    }
     (machine,) = await fill(cloud, 1, secret)
     page = (await send(await signed_in(cloud), "/fleet/new", ("machine", machine))).text
     assert '<option value="components.arm.attributes.speed">now 1</option>' in page
-    assert '<option value="components.arm.attributes.password">' in page
+    for path in ("components.arm.attributes.password", "modules.m.env.FOO"):
+        assert f'<option value="{path}">now ***</option>' in page
     assert "hush" not in page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloud.domain.fleet.work import Work, WorkKind, checked_work
+from cloud.domain.fleet.work import Work, WorkKind, checked_work, described
 from schema.errors import MachineError
 
 
@@ -44,3 +44,20 @@ def test_work_with_all_its_arguments(work: Work) -> None:
 def test_work_without_an_argument(work: Work, missing: str) -> None:
     with pytest.raises(MachineError, match=missing):
         checked_work(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "shown"),
+    [
+        ("components.arm.attributes.speed", 3, "3"),
+        ("components.arm.attributes.password", "hush", "***"),
+        ("components.arm.attributes.password_required", True, "***"),
+        ("components.arm.attributes", {"password": "hush"}, '{"password": "***"}'),
+        ("modules.m.env.FOO", "hush", "***"),
+        ("modules.m.env", {"FOO": "hush"}, '{"FOO": "***"}'),
+        ("fragments.f.variables.pin", "hush", "***"),
+        ("fragments.f.variables", {"pin": "hush"}, '{"pin": "***"}'),
+    ],
+)
+def test_descriptions_have_no_secrets(path: str, value: object, shown: str) -> None:
+    assert described(Work(WorkKind.SET_VALUE, path=path, value=value)) == f"set {path} to {shown}"
