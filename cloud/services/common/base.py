@@ -110,6 +110,8 @@ class Service:
     """Rules of the methods by name; `guarded` sets them."""
 
     def __init__(self, cloud: Cloud, author: Author) -> None:
+        if "rules" not in vars(type(self)):
+            raise TypeError(f"the methods of {type(self).__name__} are not checked: decorate it with `guarded`")
         self.cloud = cloud
         self.author = author
         self.request: CallInfo | None = None  # set for a call that arrived as an RPC
@@ -222,15 +224,15 @@ Guarded = TypeVar("Guarded", bound=type[Service])
 def guarded(cls: Guarded) -> Guarded:
     """Check the rule of each public method of a service before the method runs: the one that `allow` has given to it.
 
-    Raises TypeError for a method without a rule. Successful calls of methods whose first word is in audit.VERBS are
-    recorded in the audit log.
+    Raises TypeError for a method without a rule, and for any other public attribute: a property or a static method
+    cannot be checked. Successful calls of methods whose first word is in audit.VERBS are recorded in the audit log.
     """
     methods: dict[str, Callable[..., Any]] = {}
     for base in cls.__mro__:
         for name, method in vars(base).items():
-            if inspect.isfunction(method) and not name.startswith("_") and not hasattr(Service, name):
+            if not name.startswith("_") and not hasattr(Service, name):
                 methods.setdefault(name, method)
-    if unruled := [name for name, method in methods.items() if rule_of(method) is None]:
+    if unruled := [name for name, method in methods.items() if not inspect.isfunction(method) or not rule_of(method)]:
         raise TypeError(f"{cls.__name__}: methods without a rule: {', '.join(unruled)}: decorate them with `allow`")
     cls.rules = {name: rule for name, method in methods.items() if (rule := rule_of(method)) is not None}
     for name, rule in cls.rules.items():

@@ -118,3 +118,25 @@ async def test_a_change_that_fails_or_would_not_be_recorded(cloud: MemoryCloud) 
     with pytest.raises(MachineError, match="a reason"):
         await Changes(cloud.cloud, us(cloud)).set_and_fail(cloud.first.organization)
     assert await recorded(cloud) == []
+
+
+class Unchecked(Changes):
+    async def more(self) -> None:
+        pass
+
+
+async def test_methods_that_no_rule_checks_cannot_be_reached(cloud: MemoryCloud) -> None:
+    class Static(Service):
+        @staticmethod
+        async def get(organization: str) -> None: ...
+
+    class Property(Service):
+        @property
+        def get(self) -> str:
+            return "secret"
+
+    for cls in (Unchecked, Static, Property):
+        with pytest.raises(TypeError, match=r"without a rule: (more|get)"):
+            guarded(cls)
+        with pytest.raises(TypeError, match=f"{cls.__name__} are not checked"):
+            cls(cloud.cloud, Author(KEY, cloud.first.id))
