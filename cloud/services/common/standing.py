@@ -77,7 +77,12 @@ class while_allowed(Subscription):
         super().__exit__(kind, error, traceback)
         if self._checking is not None:
             self._checking.cancel()
-        caught = self._scope.__exit__(kind, error, traceback)  # only `_run` cancels it, after a refusal
+        try:
+            caught = self._scope.__exit__(kind, error, traceback)  # only `_run` cancels it, after a refusal
+        except Exception:  # what the body raised beside its cancellation, in a group
+            if self._refusal is None:
+                raise
+            caught = True
         if self._refusal is not None and (caught or error is None or isinstance(error, Exception)):
             raise self._refusal
 

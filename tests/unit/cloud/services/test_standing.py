@@ -179,3 +179,24 @@ async def test_events_do_not_fail_while_the_cloud_stops() -> None:
             await trio.testing.wait_all_tasks_blocked()
             result.events.notify("key", "alice")
             await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_refusal_is_shown_although_the_body_fails_when_it_is_cancelled(standings: Standings) -> None:
+    async def fail() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("the stream is gone")
+
+    async def stream() -> None:
+        with standings.allowed():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(fail)
+                nursery.start_soon(trio.sleep_forever)
+                await trio.testing.wait_all_tasks_blocked()
+                standings.refusal = REFUSED
+                standings.events.notify("key", "alice")
+
+    with pytest.raises(MachineError) as caught:
+        await stream()
+    assert caught.value is REFUSED
