@@ -173,9 +173,12 @@ async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[No
         yield
         return
     author = await cloud.authenticator.confirmed(identity)
-    with cloud.openings.hold(f"the key {author.name}", STREAMS):
-        with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
-            yield
+    with (
+        working_for(await cloud.homes.of(cloud.store, author)),
+        cloud.openings.hold(f"the key {author.name}", STREAMS),
+        while_allowed(cloud, author, lambda sql: require_in_force(sql, author)),
+    ):
+        yield
 
 
 def _many(stream: Any, request: Any) -> bool:

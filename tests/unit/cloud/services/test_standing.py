@@ -12,6 +12,8 @@ import trio
 import trio.testing
 
 from cloud.domain.permissions.credentials import SIGNED_OUT
+from cloud.server.memory import MemoryCloud
+from cloud.services import target
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import until_refused, while_allowed
 from cloud.store.events import Events
@@ -19,6 +21,7 @@ from cloud.store.turns import organization, working_for
 from cloud.values.author import Author
 from cloud.work.checks import Checks
 from rpc.access.credential_types import API_KEY
+from rpc.carrier import Identity
 from schema.errors import ErrorKind, MachineError
 
 ALICE = Author(API_KEY, "alice")
@@ -157,6 +160,12 @@ async def test_checks_take_turns_with_the_organization(standings: Standings) -> 
         await trio.testing.wait_all_tasks_blocked()
     standings.events.notify("key", "alice")
     assert standings.store.organizations == ["acme"]
+
+
+async def test_health_and_reflection_take_turns_with_the_organization(cloud: MemoryCloud) -> None:
+    async with target._admitted(cloud.cloud, Identity(cloud.first.id, API_KEY)):
+        assert organization() == cloud.first.organization
+    assert organization() == ""
 
 
 async def test_events_do_not_fail_while_the_cloud_stops() -> None:
