@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cloud.store.sql import Sql
-from cloud.values.limits import FLEET_WORDS
+from cloud.values.limits import DATASETS, FLEET_WORDS
 
 TABLES: Final = {"fragment": "fragments", "dataset": "datasets"}
 """Tables of objects whose names are unique in their organization, by kind."""
@@ -26,12 +26,19 @@ def search(sql: Sql, owner: str, text: str, limit: int) -> list[NamedObject]:
     words = text.lower().split()[: FLEET_WORDS.value]
     if not words:
         return []
-    conditions = " AND lower(name) LIKE ? ESCAPE '\\'" * len(words)
-    patterns = [f"%{_escaped(word)}%" for word in words]
+    plain = [word for word in words if word.isascii()]  # SQLite lowers only ASCII
+    conditions = " AND lower(name) LIKE ? ESCAPE '\\'" * len(plain)
+    patterns = [f"%{_escaped(word)}%" for word in plain]
+    most = limit if plain == words else DATASETS.value
     matches = []
     for kind, table in TABLES.items():
         query = f"SELECT id, name FROM {table} WHERE organization_id = ?{conditions} ORDER BY name LIMIT ?"
-        matches += [NamedObject(kind, row["id"], row["name"]) for row in sql.rows(query, owner, *patterns, limit)]
+        rows = [
+            NamedObject(kind, row["id"], row["name"])
+            for row in sql.rows(query, owner, *patterns, most)
+            if all(word in row["name"].lower() for word in words)
+        ]
+        matches += rows[:limit]
     return matches
 
 

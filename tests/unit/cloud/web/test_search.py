@@ -80,6 +80,10 @@ async def test_fragments_and_datasets(cloud: MemoryCloud, machine: str) -> None:
     assert await objects(person, "base WHEEL") == {"Wheeled base": both["Wheeled base"]}
     assert await objects(person, "50%") == {"Wheels 50%": both["Wheels 50%"]}
     assert await objects(person, "w_eel") == {}
+    practice = await cloud.app("create_fragment", name="Übung Größe", organization_id=owner, config={})
+    for text in ("Übung", "übung", "GRÖ", "g üb"):
+        assert await objects(person, text) == {"Übung Größe": f"/fragments/{practice['id']}"}
+    assert await objects(person, "äbung") == {}
     for role, kind, place in (("operator", "organization", owner), ("owner", "location", cloud.first.location)):
         grant = {"resource_type": kind, "resource_id": place, "authorization_id": f"{kind}_{role}"}
         created = await cloud.app("create_key", authorizations=[{**grant, "authorization_type": "role"}], name=role)
