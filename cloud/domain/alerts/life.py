@@ -255,6 +255,11 @@ def due(timing: Timing, state: State) -> datetime | None:
     return min((moment for moment in deadlines if moment is not None), default=None)
 
 
+def is_silent(state: State, now: datetime) -> bool:
+    """Return whether a silence covers an alert now."""
+    return any(end is not None and end > now for end in (state.silenced, state.covered))
+
+
 def _is_silent(state: State) -> bool:
     return state.silenced is not None or state.covered is not None
 
@@ -420,8 +425,7 @@ class _Step:
 
     def _tell(self, happened: Happened, at: datetime, detail: str = "") -> None:
         """Record that it fires, or still fires, and notify unless it is silenced or muted."""
-        silenced = any(end is not None and end > self.now for end in (self.state.silenced, self.state.covered))
-        notify = not self.muted and not silenced
+        notify = not self.muted and not is_silent(self.state, self.now)
         self.state = replace(self.state, reminded=self.now, announced=self.state.announced or notify)
         if happened is not Happened.REMINDED or notify:
             self._put(happened, at, notify=notify, detail=detail)

@@ -79,9 +79,9 @@ def _due(sql: Sql, owner: str, record: RuleRecord, now: datetime) -> datetime:
     return moment if end is None else end
 
 
-def forget(sql: Sql, owner: str, rule_id: str, alert: str) -> None:
-    """Delete the notices of an alert that still wait."""
-    sql.run(
+def forget(sql: Sql, owner: str, rule_id: str, alert: str) -> int:
+    """Delete the notices of an alert that still wait; return their number."""
+    return sql.run(
         "DELETE FROM alert_notices WHERE organization_id = ? AND rule_id = ? AND alert_id = ?", owner, rule_id, alert
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,7 +16,20 @@ import msgspec
 import structlog
 
 from cloud.domain.alerts import notices
-from cloud.domain.alerts.life import OPEN, Closed, Event, Happened, Level, Output, Phase, State, Timing, due, step
+from cloud.domain.alerts.life import (
+    OPEN,
+    Closed,
+    Event,
+    Happened,
+    Level,
+    Output,
+    Phase,
+    State,
+    Timing,
+    due,
+    is_silent,
+    step,
+)
 from cloud.domain.alerts.quieting import silences
 from cloud.domain.alerts.quieting.hours import quiet_until
 from cloud.domain.alerts.rules import RuleRecord
@@ -85,6 +98,8 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
         if subject.part and counted(sql, "alerts", "part_id", subject.part) >= PART_ALERTS.value:
             _log.warning("a part has too many alerts", part=subject.part, rule=record.id)
             return None
+    if alert is not None and is_silent(state, now) and notices.forget(sql, subject.organization, record.id, alert.id):
+        state = replace(state, announced=False)  # nobody will be notified by what has waited for its group
     identity = new_id() if alert is None else alert.id
     if state.phase in OPEN and before.phase not in OPEN and _open(sql, subject.organization) >= ALERTS.value:
         _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)

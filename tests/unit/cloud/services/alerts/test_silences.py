@@ -157,3 +157,23 @@ async def test_the_page_silences_a_rule_or_a_machine(cloud: MemoryCloud) -> None
         ended = {"rule": rule} if of == "rule" else {"machine": machine}
         assert (await post(person, "/alerts/silences", organization=owner, **ended)).status == 303
         assert "End the silence of" not in (await person.get("/alerts")).text
+
+
+@BOTH
+@pytest.mark.parametrize("of", ["rule", "machine", "alert"])
+async def test_a_message_that_waits_for_its_group_is_not_sent_in_a_silence(
+    cloud: MemoryCloud, clock: Clock, of: str
+) -> None:
+    rule, (machine, part) = await new_rule(cloud, group_seconds=300), await _machine(cloud, "freezer")
+    await _read(cloud, part, -3.0)
+    (alert,) = await call(cloud, "list_alerts")
+    if of == "alert":
+        await call(cloud, "silence_alert", alert_id=alert["id"], until=clock() + HOUR)
+    else:
+        await _silence(cloud, **({"rule_id": rule} if of == "rule" else {"machine_id": machine}), until=clock() + HOUR)
+    clock.now += timedelta(seconds=400)
+    assert await _sent(cloud) == 0
+    clock.now += HOUR
+    await settle(cloud)
+    clock.now += timedelta(seconds=400)
+    assert await _sent(cloud) == 1
