@@ -10,7 +10,7 @@ from schema import ErrorKind, MachineError
 STREAMS: Final = 200  # streaming calls and live pages of one key
 FOLLOWERS: Final = 16  # push channels of one part: a machine has one, and may have lost others without noticing
 WAITING_AGENTS: Final = 16  # agents of one part that wait for requests, most of them lost without notice
-ANSWERERS: Final = 8  # calls of one part that wait for offers: a machine has two, and may have lost others
+ANSWERERS: Final = 8  # calls of one part that wait for offers: a machine has one, and may have lost others
 
 
 class Openings:

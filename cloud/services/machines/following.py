@@ -74,11 +74,15 @@ class Following:
         return (await patiently(lambda: store.read(lambda sql: part(sql, self._subject)))).organization_id
 
     async def machine_data(self) -> tuple[dict[str, Any], frozenset[str]]:
-        """Return the data for the machine as JSON, and the ids of the places whose roles count for it."""
+        """Return the data for the machine as JSON, and the ids of the places whose roles count for it.
+
+        Raises an error if the caller is refused: the change that is to be sent may be that of its secret.
+        """
         own_port = self._cloud.tls is not None and self._cloud.tls.own
         domain = self._cloud.hosts.domain
 
         def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
+            self.allowed(sql)
             authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
             around = frozenset(place for _, place in place_of(sql, ObjectKind.PART, self._subject).within)
             data = facts(sql, self._subject, partial(cloud_address_of, self._cloud))

@@ -11,6 +11,7 @@ import trio.testing
 
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.web.common.closing import GONE, RECONNECT, REFUSED
+from cloud.work.checks import Checks
 from rpc.access.credential_types import PART_SECRET
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, browser, signed_in
@@ -103,6 +104,19 @@ async def test_the_push_channel_ends_when_the_secret_is_deleted_with_a_reason(cl
             message = await _closed(machine)
     assert message["code"] == REFUSED
     assert "rotated or deleted" in message["reason"]
+
+
+async def test_a_machine_with_a_deleted_secret_gets_no_configuration_before_it_is_checked(
+    cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Checks, "start", lambda checks, check: None)  # as slow as can be
+    with trio.fail_after(LIMIT):
+        async with connected(cloud, part) as machine:
+            await machine.hears("document")
+            both = (await cloud.app("create_robot_part_secret", part_id=part))["secrets"]
+            await cloud.app("delete_robot_part_secret", part_id=part, secret_id=both[-1]["id"])
+            await cloud.app("update_robot_part", id=part, robot_config_json='{"debug": true}')
+            assert (await _closed(machine))["code"] == REFUSED
 
 
 async def test_the_push_channel_of_a_deleted_part_says_that_it_is_gone(cloud: MemoryCloud, machine: str) -> None:
