@@ -191,7 +191,7 @@ class _ResourceCall:
         self._dispatch.leave(self._place)
         try:
             self._entry.__exit__(kind, error, traceback)
-        except BaseException as left:  # also what the driver raised beside its cancellation, in a group
+        except BaseException as left:  # also what the driver raised while it was cancelled, in a group
             await self._use.__aexit__(type(left), left, left.__traceback__)
             if isinstance(left, MachineError) and not self._host.is_open and not self._entry.operation.cancelled:
                 raise self._host.closed_error() from None

@@ -99,7 +99,7 @@ def apply(sql: Sql, record: RuleRecord, subject: Subject, events: Sequence[Event
             _log.warning("a part has too many alerts", part=subject.part, rule=record.id)
             return None
     if alert is not None and is_silent(state, now) and notices.forget(sql, subject.organization, record.id, alert.id):
-        state = replace(state, announced=False)  # nobody will be notified by what has waited for its group
+        state = replace(state, announced=False)  # what has waited for its group is not sent
     identity = new_id() if alert is None else alert.id
     if state.phase in OPEN and before.phase not in OPEN and _open(sql, subject.organization) >= ALERTS.value:
         _log.warning("an organization has too many alerts", organization=subject.organization, rule=record.id)

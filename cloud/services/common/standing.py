@@ -79,7 +79,7 @@ class while_allowed(Subscription):
             self._checking.cancel()
         try:
             caught = self._scope.__exit__(kind, error, traceback)  # only `_run` cancels it, after a refusal
-        except Exception:  # what the body raised beside its cancellation, in a group
+        except Exception:  # what the body raised in addition to its cancellation, in a group
             if self._refusal is None:
                 raise
             caught = True

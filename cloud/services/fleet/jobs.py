@@ -271,7 +271,7 @@ class FleetJobs(Service):
 
 
 def _suggested(text: str) -> list[tuple[str, str]]:
-    values = values_of(masked(pieces.loads(text)), MAX_SUGGESTED)  # some secrets are recognized by what is beside them
+    values = values_of(masked(pieces.loads(text)), MAX_SUGGESTED)  # some secrets are recognized by their neighbors
     return [(path, shown_value(Work(WorkKind.SET_VALUE, path=path, value=value))) for path, value in values]
 
 
