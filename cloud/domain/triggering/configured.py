@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -110,7 +110,7 @@ def _parsed(entries: Sequence[Any]) -> _CachedTriggers:
 def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
     """Return the triggers of those parts that have any, or have mistakes in them. Takes few queries for many parts."""
     by_part: dict[str, Examined] = {}
-    possible: dict[str, bool] = {}
+    fragments: dict[str, _Fragment] = {}
     for start in range(0, len(parts), BATCH):
         batch = parts[start : start + BATCH]
         rows = sql.rows(
@@ -124,7 +124,7 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
             '%"fragments"%',
         )
         silent = [row["id"] for row in rows if WORD not in row["document"].lower()]
-        from_fragments = _by_fragments(sql, silent, possible)
+        from_fragments = _by_fragments(sql, silent, fragments)
         for row in rows:
             if row["id"] in from_fragments and not from_fragments[row["id"]]:
                 continue
@@ -134,10 +134,17 @@ def with_triggers(sql: Sql, parts: Sequence[str]) -> dict[str, Examined]:
     return by_part
 
 
-def _by_fragments(sql: Sql, parts: Sequence[str], possible: dict[str, bool]) -> dict[str, bool]:
+class _Fragment(NamedTuple):
+    """Whether a revision of a fragment has triggers itself, and the fragments that its revisions use."""
+
+    triggers: bool
+    uses: frozenset[str]
+
+
+def _by_fragments(sql: Sql, parts: Sequence[str], fragments: dict[str, _Fragment]) -> dict[str, bool]:
     """Return for each of some parts, whose documents have no triggers, whether their fragments may have any.
 
-    `possible` is what was determined before, by fragment. Merging thousands of configurations takes long.
+    `fragments` is what was read before, by id. Merging thousands of configurations takes long.
     """
     may = dict.fromkeys(parts, False)
     if not parts:
@@ -145,19 +152,31 @@ def _by_fragments(sql: Sql, parts: Sequence[str], possible: dict[str, bool]) -> 
     marks = ", ".join("?" * len(parts))
     query = f"SELECT subject, fragment_id FROM fragment_uses WHERE kind = 'part' AND subject IN ({marks})"
     for row in sql.rows(query, *parts):
-        may[row["subject"]] = may[row["subject"]] or _may_have_triggers(sql, row["fragment_id"], possible)
+        may[row["subject"]] = may[row["subject"]] or _may_have_triggers(sql, row["fragment_id"], fragments)
     return may
 
 
-def _may_have_triggers(sql: Sql, fragment: str, possible: dict[str, bool]) -> bool:
-    if fragment not in possible:
-        possible[fragment] = False  # fragments that use each other
-        query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND lower(document) LIKE ? LIMIT 1"
-        inner = "SELECT fragment_id FROM fragment_uses WHERE kind = 'fragment' AND subject = ?"
-        possible[fragment] = sql.row(query, fragment, f"%{WORD}%") is not None or any(
-            _may_have_triggers(sql, row["fragment_id"], possible) for row in sql.rows(inner, fragment)
-        )
-    return possible[fragment]
+def _may_have_triggers(sql: Sql, fragment: str, fragments: dict[str, _Fragment]) -> bool:
+    """Return whether a revision of a fragment, or of those that it has ever used, has triggers."""
+    seen, pending = {fragment}, [fragment]  # revisions may have used each other
+    while pending:
+        each = pending.pop()
+        if each not in fragments:
+            fragments[each] = _fragment(sql, each)
+        if fragments[each].triggers:
+            return True
+        pending += fragments[each].uses - seen
+        seen |= fragments[each].uses
+    return False
+
+
+def _fragment(sql: Sql, fragment: str) -> _Fragment:
+    query = "SELECT revision FROM fragment_revisions WHERE fragment_id = ? AND lower(document) LIKE ? LIMIT 1"
+    inner = "SELECT fragment_id FROM fragment_uses WHERE kind = 'fragment' AND subject = ?"
+    return _Fragment(
+        sql.row(query, fragment, f"%{WORD}%") is not None,
+        frozenset(row["fragment_id"] for row in sql.rows(inner, fragment)),
+    )
 
 
 def listens(sql: Sql, part: str, types: frozenset[str]) -> bool:

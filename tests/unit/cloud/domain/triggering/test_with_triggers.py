@@ -50,3 +50,20 @@ async def test_triggers_of_machines_and_of_their_fragments(cloud: MemoryCloud, m
     shown = await cloud.cloud.store.read(lambda sql: configured.with_triggers(sql, list(parts)))
     assert sorted(parts[part] for part in shown) == ["by a fragment", "by a nested one", "own"]
     assert sorted(merged) == ["by a fragment", "by a nested one"]
+
+
+async def test_fragments_whose_revisions_have_used_each_other(cloud: MemoryCloud) -> None:
+    second, inner = sorted([await _fragment(cloud, name, {}) for name in ("a", "b")])  # followed in this order
+    await cloud.app("update_fragment", id=inner, name="inner", config=TRIGGERS)
+    first = await _fragment(cloud, "first", {"fragments": [second]})
+    await cloud.app("update_fragment", id=first, name="first", config={"fragments": [inner]})
+    await cloud.app("update_fragment", id=second, name="second", config={"fragments": [first]})
+    parts = []
+    for name in ("a", "b"):
+        robot = await cloud.app("new_robot", name=name, location=cloud.first.location)
+        (part,) = await cloud.app("get_robot_parts", robot_id=robot)
+        parts.append(part["id"])
+    for part, fragment in zip(sorted(parts), (first, second), strict=True):
+        await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [fragment]}))
+    shown = await cloud.cloud.store.read(lambda sql: configured.with_triggers(sql, parts))
+    assert sorted(shown) == sorted(parts)
