@@ -219,7 +219,7 @@ class Air(Thing):
 
 
 async def open_air(plant: Plant, radios: int, machine: int) -> Air:
-    """See Plant.air."""
+    """Create simulated radios of which the first `machine` are the machine's own; return their air."""
     air = await plant.make_as(Air, "tests.hil.guest.air:Air", radios, machine)
     air.devices = await air.get("devices")
     air.internet = Place(plant.guest, "internet")

@@ -122,29 +122,29 @@ class AiortcSender(Generic[Frame]):
         self.transceiver.setCodecPreferences([codec for codec in codecs if codec.mimeType in CODECS])
 
     def accepted(self) -> bool:
-        """See `Sender.accepted`."""
+        """Return whether the other side takes the track."""
         return bool(self.transceiver.currentDirection == "sendonly")
 
     @property
     def stopped(self) -> bool:
-        """See `Sender.stopped`."""
+        """Whether the track has ended for good."""
         return bool(self.transceiver.stopped)
 
     def start(self, stream: str) -> None:
-        """See `Sender.start`."""
+        """Send the track, as part of a stream."""
         self.transceiver.sender._stream_id = stream
         self.transceiver.direction = "sendonly"
 
     def stop(self) -> None:
-        """See `Sender.stop`."""
+        """Stop sending, so that it can be started again."""
         self.transceiver.direction = "inactive"
 
     def write(self, frame: Frame) -> None:
-        """See `Sender.write`."""
+        """Queue a frame to be sent."""
         self._source.put(frame)
 
     async def report(self) -> TrackReport:
-        """See `Sender.report`."""
+        """Return the codec that is in use."""
         await trio.lowlevel.checkpoint()
         return TrackReport(codec=self.transceiver._codecs[0].mimeType if self.sending else None)
 
