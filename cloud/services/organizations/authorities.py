@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cloud.domain.certificates.authorities import PORT, current, signing_authority
 from cloud.domain.certificates.bundle import bundle
+from cloud.domain.permissions.access import belongs
 from cloud.domain.permissions.rules import allow, public
 from cloud.services.common.base import Service, guarded
-from cloud.services.organizations.organizations import Organizations
 from cloud.store.sql import Sql
 
 
@@ -23,9 +23,8 @@ class AuthorityService(Service):
         """
         tls = self.cloud.tls
         scopes = [PORT] if tls is not None and tls.own else []
-        scopes += [
-            organization.id for organization in await Organizations(self.cloud, self.author).list_organizations()
-        ]
+        owner = await self.read(lambda sql: belongs(sql, self.author))
+        scopes += [owner] if owner else []
 
         def missing(sql: Sql) -> bool:
             return any(signing_authority(sql, scope) is None for scope in scopes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from cloud.store.sql import Sql
 from cloud.values.author import KEY, Author
 from schema.errors import ErrorKind, MachineError
 
+ROOT = Path(__file__).parents[4]
 INSIDE = operator(ObjectKind.ORGANIZATION, "organization", inside=True)
 CHANGE = owner(ObjectKind.ORGANIZATION, "organization")
 
@@ -140,3 +144,22 @@ async def test_methods_that_no_rule_checks_cannot_be_reached(cloud: MemoryCloud)
             guarded(cls)
         with pytest.raises(TypeError, match=f"{cls.__name__} are not checked"):
             cls(cloud.cloud, Author(KEY, cloud.first.id))
+
+
+def test_no_code_of_the_cloud_makes_a_service_that_is_not_guarded() -> None:
+    guarded_by_name: dict[str, bool] = {}
+    for path in (ROOT / "cloud" / "services").rglob("*.py"):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for name, value in vars(module).items():
+            if isinstance(value, type) and issubclass(value, Service) and value.__module__ == module.__name__:
+                guarded_by_name[name] = "rules" in vars(value)
+    made = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.func.id}"
+        for path in (ROOT / "cloud").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and not guarded_by_name.get(node.func.id, True)
+    ]
+    assert len(guarded_by_name) > 30
+    assert made == []

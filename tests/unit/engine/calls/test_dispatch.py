@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -73,7 +75,8 @@ async def test_a_call_that_fails_when_it_is_cancelled_has_ended_for_its_resource
     async with open_machine(DOCUMENT, registry=careless) as memory, trio.open_nursery() as nursery:
         await memory.machine.lifecycle.running.wait()
         host = memory.machine.roster.hosts[f"{MOTOR}/m"]
-        for end in (lambda: memory.machine.traffic.operations.cancel_all(), lambda: memory.write({})):
+        ends: list[Callable[[], None]] = [memory.machine.traffic.operations.cancel_all, lambda: memory.write({})]
+        for end in ends:
             nursery.start_soon(fail, memory)
             await wait_all_tasks_blocked()
             assert len(host.calls) == 1
