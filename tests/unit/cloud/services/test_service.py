@@ -153,7 +153,7 @@ def test_no_code_of_the_cloud_makes_a_service_that_is_not_guarded() -> None:
         for name, value in vars(module).items():
             if isinstance(value, type) and issubclass(value, Service) and value.__module__ == module.__name__:
                 guarded_by_name[name] = "rules" in vars(value)
-    made = [
+    unguarded = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.func.id}"
         for path in (ROOT / "cloud").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
@@ -162,4 +162,4 @@ def test_no_code_of_the_cloud_makes_a_service_that_is_not_guarded() -> None:
         and not guarded_by_name.get(node.func.id, True)
     ]
     assert len(guarded_by_name) > 30
-    assert made == []
+    assert unguarded == []
