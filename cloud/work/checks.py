@@ -9,7 +9,7 @@ import trio
 
 
 class Checks:
-    """Nursery of these tasks: a stream without changes, as most are, needs none of its own."""
+    """The nursery of these tasks. Streams share it, because most have no change to check while they are open."""
 
     def __init__(self) -> None:
         self._nursery: trio.Nursery | None = None

@@ -79,7 +79,7 @@ class MqttBridge(GenericService):
             config.certificate,
             config.private_key,
         )
-        self._own = OwnCommands(config.do_commands, self.others, self._moved.add)
+        self._own = OwnCommands(config.do_commands, self.others, self._moved.add, self.log)
         self._shared = {name: _Shared(name, *trio.open_memory_channel[str](MOST_COMMANDS)) for name in config.names()}
         will = (f"{topic}/status", OFFLINE)
         async with self._worker.opened():

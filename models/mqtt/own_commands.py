@@ -28,9 +28,10 @@ class OwnCommands:
     `moving` is called with the name of an actuator before its command, because that may move it.
     """
 
-    def __init__(self, names: Sequence[str], others: Others, moving: Callable[[str], None]) -> None:
+    def __init__(self, names: Sequence[str], others: Others, moving: Callable[[str], None], log: Any) -> None:
         self._others = others
         self._moving = moving
+        self._log = log
         self._waiting = {name: trio.open_memory_channel[bytes](MOST_WAITING) for name in names}
 
     def put(self, name: str, payload: bytes) -> None:
@@ -87,6 +88,7 @@ class OwnCommands:
         except MachineError:
             raise
         except Exception as error:
+            self._log.error("a driver failed", resource=name, exc_info=error)
             raise MachineError(
                 f"internal error of {name}: {type(error).__name__}",
                 kind=ErrorKind.INTERNAL,
