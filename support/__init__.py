@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from support.worker import HangingCallError as HangingCallError
     from support.worker import RunBlocking as RunBlocking
     from support.worker import Worker as Worker
+    from support.worker import run_once as run_once
 else:
     from schema.doors import open_door
 
@@ -69,7 +70,7 @@ else:
             "rate": ["Bucket"],
             "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],
             "systemd": ["ServiceManager"],
-            "worker": ["CLOSING_LIMIT", "HangingCallError", "RunBlocking", "Worker"],
+            "worker": ["CLOSING_LIMIT", "HangingCallError", "RunBlocking", "Worker", "run_once"],
             "plot": ["Panel", "panels_of", "render_plot"],
             "side_tasks": ["SideTask", "side_task"],
         },

@@ -154,3 +154,10 @@ class Worker:
         if self._thread is None:
             raise RuntimeError(f"{self.name} is not open: use it inside `async with worker.opened()`")
         return self._thread.jobs
+
+
+async def run_once(name: str, function: Callable[[], T]) -> T:
+    """Call `function` in a thread of its own with this name, as `Worker.run` does: for rare work, such as an import."""
+    worker = Worker(name)
+    async with worker.opened():
+        return await worker.run(function)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -15,7 +15,7 @@ from engine.planning import INTERNAL, SESSIONS
 from nursery_graph import Node
 from schema import ErrorKind, MachineError
 from schema.document import MachineDocument
-from support import Worker
+from support import run_once
 
 if TYPE_CHECKING:
     from rpc import Identity
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rpc.peers import PeerChannel, PeerConnection
 
 NODE: Final = f"{INTERNAL}webrtc"
+_in_thread: Final = partial(run_once, "import of WebRTC")
 
 
 class WebRtc:
@@ -52,10 +53,10 @@ class WebRtc:
         async with self._starting:
             clients = self._clients
             if clients is None:
-                make = (await _imported(lambda: importlib.import_module("rpc.datachannel.clients"))).Clients
+                make = (await _in_thread(lambda: importlib.import_module("rpc.datachannel.clients"))).Clients
                 if self._nursery is None:
                     raise MachineError("the machine starts or stops", kind=ErrorKind.UNAVAILABLE, remedy="try again")
-                clients = make(_imported, self._media)
+                clients = make(_in_thread, self._media)
                 await self._nursery.start(clients.run)
                 self._clients = clients
         await clients.respond(stream, offer, caller, door)
@@ -64,10 +65,3 @@ class WebRtc:
         video: Any = self._context.parts["video"]
         connection: AbstractAsyncContextManager[Any] = video.connection(peer, negotiation)
         return connection
-
-
-async def _imported(load: Callable[[], ModuleType]) -> ModuleType:
-    """Return a module that is imported in a thread, without holding up the event loop."""
-    worker = Worker("import of WebRTC")
-    async with worker.opened():
-        return await worker.run(load)

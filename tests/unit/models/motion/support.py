@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from models.motion.model import BuiltinMotion
+from models.motion.motions import Motions
 from models.planner.problem import PlanningProblem, Trajectory
 from models.planner.solve import plan
 from rpc.api.client import ApiClient
@@ -70,8 +71,8 @@ class Rig:
         host = memory.machine.roster.hosts["rdk:service:motion/builtin"]
         assert isinstance(host.resource, BuiltinMotion)
         self.service = host.resource
-        self.planner = PlanningHere()
-        self.service.planner = self.planner
+        self.service.motions = Motions(self.service)
+        self.planner = self.service.motions.planner = PlanningHere()
 
     async def call(self, method: str, **arguments: Any) -> Any:
         return await self.client.call(MOTION, "builtin", method, **arguments)
