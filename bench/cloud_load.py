@@ -198,8 +198,13 @@ class Load:
         self._open(self.machines)
 
         def poll(machine: Machine, template: Template, due: float) -> None:
-            if machine.caller is None or machine.caller.busy:
+            if machine.caller is None:  # the cloud closes connections that make no call for long after their login
                 self.lost += 1
+                machine.open(lambda: poll(machine, template, due))
+                return
+            if machine.caller.busy:
+                self.lost += 1
+                self.crowd.at(due + every, lambda: poll(machine, template, due + every))
                 return
             asked = time.perf_counter()
 
