@@ -304,7 +304,8 @@ class Load:
                 waiting.popleft().open(opened)
 
         for _ in range(min(TOGETHER, len(waiting))):
-            waiting.popleft().open(opened)
+            if waiting:  # those that are open already call `opened` at once
+                waiting.popleft().open(opened)
         self.crowd.run(lambda: not missing)
 
     def _finish(self, machines: Sequence[Machine]) -> None:

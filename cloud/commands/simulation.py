@@ -178,7 +178,7 @@ async def _sensor(
 
 
 def _keep(sql: Sql, source: DataSource, new: Sequence[NewReading], now: datetime) -> None:
-    readings.keep(sql, None, source, (), new, now)
+    readings.keep(sql, [readings.NewUpload(None, source, (), new, now)])
 
 
 def _segments(times: Sequence[int]) -> Iterator[tuple[int, int]]:

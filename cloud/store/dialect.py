@@ -52,6 +52,11 @@ class ManyRows:
     row: str
     after: str
 
+    @property
+    def target(self) -> str:
+        """The table with its columns."""
+        return self.before.split(maxsplit=2)[2].rsplit(maxsplit=1)[0]
+
     def of(self, count: int) -> str:
         """Return the statement for `count` rows."""
         return _of(self, count)

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
-from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
+from cloud.store.sql import Answers, Conflict, Row, Value, Work, continued_after_conflict
 from schema import ErrorKind, MachineError
 from support import DoublingDelay
 
@@ -24,6 +24,7 @@ T = TypeVar("T")
 News = Sequence[tuple[str, str]]
 
 ATTEMPTS: Final = 20  # attempts of one transaction, if others interfere each time
+COPIED: Final = 50  # rows from which COPY is used: an INSERT is parsed again for each number of rows
 BATCH: Final = 500  # rows in one INSERT: a statement has at most 65,535 parameters
 CONFLICTS: Final = 3  # attempts that may end in a Conflict, which may be with a concurrent transaction
 FIRST_PAUSE: Final = 0.002  # maximum seconds before the second attempt; doubled each time
@@ -240,24 +241,28 @@ class PostgresHandle:
         self._connection = connection
         self._channel = channel_name
         self._replica = replica
-        self._first_rows = FirstRows()
+        self._answers = Answers()
         self.contested = False
         self.events: dict[tuple[str, str], None] = {}
 
     def run(self, statement: str, *parameters: Value) -> int:
         """Execute a statement; return the number of changed rows."""
-        self._first_rows.before(statement)
+        self._answers.before(statement)
         with self._executing():
             count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
             return count
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """Execute a statement for each of many rows."""
-        self._first_rows.before(statement)
+        self._answers.before(statement)
         with self._executing():
             cursor = self._connection.cursor()
             if (split := of_many(statement)) is None:
                 cursor.executemany(numbered(statement), [plain(row) for row in rows])
+                return
+            if len(rows) >= COPIED and not split.after.strip():
+                with cursor.copy(f"COPY {split.target} FROM STDIN") as copy:
+                    copy.write("".join(map(_copied, rows)))
                 return
             for start in range(0, len(rows), BATCH):
                 batch = rows[start : start + BATCH]
@@ -265,7 +270,9 @@ class PostgresHandle:
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """Return all rows of a query."""
-        self._first_rows.before(statement)
+        return self._answers.rows(statement, parameters, lambda: self._rows(statement, parameters))
+
+    def _rows(self, statement: str, parameters: Sequence[Value]) -> list[Row]:
         with self._executing():
             cursor = self._connection.execute(numbered(statement), plain(parameters))
             rows: list[Row] = cursor.fetchall()
@@ -277,10 +284,10 @@ class PostgresHandle:
         """Return the first row of a query; None if there is none."""
 
         def first() -> Row | None:
-            rows = self.rows(statement, *parameters)
+            rows = self._rows(statement, parameters)
             return rows[0] if rows else None
 
-        return self._first_rows.of(statement, parameters, first)
+        return self._answers.row(statement, parameters, first)
 
     def in_turn(self, subject: str) -> None:
         """Wait until all other transactions that called this with the same subject have ended."""
@@ -327,6 +334,25 @@ def plain(parameters: Sequence[Value]) -> list[Value]:
         else parameter
         for parameter in parameters
     ]
+
+
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\N{SYMBOL FOR NULL}"})
+"""Characters of a text that has to be written differently in a line of COPY, and NUL as in `plain`."""
+
+
+def _copied(row: Sequence[Value]) -> str:
+    """Return a row as a line of COPY (PostgreSQL, COPY: text format)."""
+    return "\t".join(map(_column, row)) + "\n"
+
+
+def _column(value: Value) -> str:
+    if type(value) is str:
+        return value.translate(_ESCAPED)
+    if value is None:
+        return "\\N"
+    if isinstance(value, bytes):
+        return f"\\\\x{value.hex()}"
+    return repr(int(value) if type(value) is bool else value)
 
 
 def _number(value: Any) -> Any:

@@ -7,11 +7,13 @@ JSON as text, no vendor-specific functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 Value = str | int | float | bytes | None
 Row = Mapping[str, Any]
+
+FEW: Final = 50  # rows of an answer that is remembered: large ones are read once, and would be kept in memory
 
 
 class Sql(Protocol):
@@ -90,26 +92,40 @@ class Store(Protocol):
         ...
 
 
-class FirstRows:
-    """First rows of queries that a transaction has made, until it changes anything: it sees a single snapshot."""
+class Answers:
+    """Answers to the queries that a transaction has made, until it changes anything: it sees a single snapshot."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {}
+        self._rows: dict[tuple[str, tuple[Value, ...]], Sequence[Row]] | None = {}
+        self._first: dict[tuple[str, tuple[Value, ...]], Row | None] = {}
 
     def before(self, statement: str) -> None:
-        """Forget all rows and remember no further ones if a statement may change something."""
+        """Forget all answers and remember no further ones if a statement may change something."""
         if self._rows is not None and not statement.lstrip().startswith("SELECT"):
             self._rows = None
 
-    def of(self, statement: str, parameters: tuple[Value, ...], execute: Callable[[], Row | None]) -> Row | None:
+    def row(self, statement: str, parameters: tuple[Value, ...], execute: Callable[[], Row | None]) -> Row | None:
         """Return the first row of a statement, by `execute` unless it is remembered."""
         self.before(statement)
         if self._rows is None:
             return execute()
         key = statement, parameters
-        if key not in self._rows:
-            self._rows[key] = execute()
-        return self._rows[key]
+        if key not in self._first:
+            self._first[key] = execute()
+        return self._first[key]
+
+    def rows(self, statement: str, parameters: tuple[Value, ...], execute: Callable[[], list[Row]]) -> list[Row]:
+        """Return the rows of a statement, by `execute` unless they are remembered: those of few rows are."""
+        self.before(statement)
+        if self._rows is None:
+            return execute()
+        key = statement, parameters
+        if (remembered := self._rows.get(key)) is not None:
+            return list(remembered)
+        rows = execute()
+        if len(rows) <= FEW:
+            self._rows[key] = tuple(rows)
+        return rows
 
 
 def inserted(sql: Sql, table: str, row: Mapping[str, Value]) -> None:

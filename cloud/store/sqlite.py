@@ -24,7 +24,7 @@ from cloud.store import soundness
 from cloud.store.dialect import of_many
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
-from cloud.store.sql import Conflict, FirstRows, Row, Value, Work, continued_after_conflict
+from cloud.store.sql import Answers, Conflict, Row, Value, Work, continued_after_conflict
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
 from cloud.work.slots import WaitingLine
@@ -70,21 +70,21 @@ class SqliteHandle:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._ended = False
-        self._first_rows = FirstRows()
+        self._answers = Answers()
         self.events: list[tuple[str, str]] = []
         self.written = 0  # estimated bytes
 
     def run(self, statement: str, *parameters: Value) -> int:
         """Execute a statement; return the number of changed rows."""
         self._count(parameters)
-        self._first_rows.before(statement)
+        self._answers.before(statement)
         with self._executing():
             return self._connection.execute(statement, parameters).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """Execute a statement for each of many rows."""
         split = of_many(statement)
-        self._first_rows.before(statement)
+        self._answers.before(statement)
         with self._executing():
             for start in range(0, len(rows), BATCH):
                 batch = rows[start : start + BATCH]
@@ -96,11 +96,14 @@ class SqliteHandle:
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """Return all rows of a query."""
-        self._first_rows.before(statement)
-        with self._executing():
-            cursor = self._connection.execute(statement, parameters)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+        def every() -> list[Row]:
+            with self._executing():
+                cursor = self._connection.execute(statement, parameters)
+                names = [column[0] for column in cursor.description]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+        return self._answers.rows(statement, parameters, every)
 
     def in_turn(self, subject: str) -> None:
         """Wait until all other transactions that called this with the same subject have ended.
@@ -119,7 +122,7 @@ class SqliteHandle:
                     None if values is None else dict(zip([each[0] for each in cursor.description], values, strict=True))
                 )
 
-        return self._first_rows.of(statement, parameters, first)
+        return self._answers.row(statement, parameters, first)
 
     def _count(self, values: Sequence[Value], rows: int = 1) -> None:
         """Count rows like these."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from cloud.domain.data.files import Total
 from cloud.domain.data.filters import DataFilter, DataScope, where
 from cloud.domain.data.pages import Page, Position, rows_of
-from cloud.domain.data.sources import COLUMNS, DataSource, number_of, read, tags_of
+from cloud.domain.data.sources import COLUMNS, DataSource, numbers_of, read, tags_of
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
@@ -69,28 +70,52 @@ def position(record: ReadingRecord) -> Position:
     return stored(record.requested), record.number
 
 
-def keep(
-    sql: Sql, key: str | None, source: DataSource, tags: Sequence[str], readings: Sequence[NewReading], now: datetime
-) -> tuple[str, bool]:
-    """Store the readings of an upload; return its id, and whether they are new.
+@dataclass(frozen=True, slots=True)
+class NewUpload:
+    """An upload to be stored. An upload with the `key` of one that was stored before is not stored again."""
 
-    With `key`, an upload that was stored under the same key before is not stored again.
+    key: str | None
+    source: DataSource
+    tags: Sequence[str]
+    readings: Sequence[NewReading]
+    synced: datetime  # when it arrived
+
+
+def keep(sql: Sql, uploads: Sequence[NewUpload]) -> list[tuple[str, bool]]:
+    """Store the readings of uploads, in as few statements for many as for one.
+
+    Return for each its id, and whether it is new.
     """
-    subject, synced = new_id(), stored(now)
-    if key is not None:
+    kept = [(new_id(), True) for _ in uploads]
+    keyed = [place for place, upload in enumerate(uploads) if upload.key is not None]
+    if keyed:
         # Insert without a query first: otherwise uploads of different machines would conflict (PostgreSQL).
-        statement = "INSERT INTO data_uploads (key, file_id, synced) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING"
-        if not sql.run(statement, key, subject, synced):
-            row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", key)
-            assert row is not None
-            return row["file_id"], False
-    number = number_of(sql, source, tags)
-    sql.many(
-        "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
-        [(number, requested, received, synced, text) for requested, received, text in readings],
-    )
-    sql.notify("data", source.part_id)
-    return subject, True
+        rows = [(uploads[place].key, kept[place][0], stored(uploads[place].synced)) for place in keyed]
+        statement = f"""
+            INSERT INTO data_uploads (key, file_id, synced) VALUES {", ".join(["(?, ?, ?)"] * len(rows))}
+            ON CONFLICT (key) DO NOTHING RETURNING file_id
+        """
+        added = {row["file_id"] for row in sql.rows(statement, *chain.from_iterable(rows))}
+        for place in keyed:
+            if kept[place][0] not in added:
+                row = sql.row("SELECT file_id FROM data_uploads WHERE key = ?", uploads[place].key)
+                assert row is not None
+                kept[place] = row["file_id"], False
+    new = [upload for upload, (_, is_new) in zip(uploads, kept, strict=True) if is_new]
+    numbers = numbers_of(sql, [(upload.source, upload.tags) for upload in new])
+    if new:
+        sql.many(
+            "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
+            [
+                (number, requested, received, synced, text)
+                for upload, number in zip(new, numbers, strict=True)
+                for synced in (stored(upload.synced),)
+                for requested, received, text in upload.readings
+            ],
+        )
+    for part in {upload.source.part_id: None for upload in new}:
+        sql.notify("data", part)
+    return kept
 
 
 _READING: Final = f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
@@ -64,25 +64,44 @@ def source_of(
 
 def number_of(sql: Sql, source: DataSource, tags: Iterable[str] = ()) -> int:
     """Return the number of a source with these tags; store the source if it is new."""
-    sorted_tags = sorted(set(tags))
+    return numbers_of(sql, [(source, tags)])[0]
+
+
+def numbers_of(sql: Sql, tagged: Sequence[tuple[DataSource, Iterable[str]]]) -> list[int]:
+    """Return the numbers of sources with their tags; store those that are new."""
+    keys = [_key(source, tags) for source, tags in tagged]
+    numbers: dict[str, int] = {}
+    for chunk in chunks(list(dict.fromkeys(keys))):
+        marks = ", ".join("?" * len(chunk))
+        for row in sql.rows(f"SELECT key, number FROM data_sources WHERE key IN ({marks})", *chunk):
+            numbers[row["key"]] = row["number"]
+    for key, (source, tags) in zip(keys, tagged, strict=True):
+        if key not in numbers:
+            numbers[key] = _added(sql, key, source, tags)
+    return [numbers[key] for key in keys]
+
+
+def _key(source: DataSource, tags: Iterable[str]) -> str:
+    return sha256(json.dumps([_values(source), sorted(set(tags))]).encode()).hexdigest()
+
+
+def _added(sql: Sql, key: str, source: DataSource, tags: Iterable[str]) -> int:
+    """Store a source; return its number."""
     values: tuple[Value, ...] = _values(source)
-    key = sha256(json.dumps([values, sorted_tags]).encode()).hexdigest()
-    row = sql.row("SELECT number FROM data_sources WHERE key = ?", key)
-    if row is None:
-        row = sql.row(
-            f"""
-            INSERT INTO data_sources (key, {COLUMNS}) VALUES (?{", ?" * len(values)})
-            ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING number
-            """,
-            key,
-            *values,
-        )
-        assert row is not None
-        sql.many(
-            "INSERT INTO data_source_tags (source, tag) VALUES (?, ?) ON CONFLICT (source, tag) DO NOTHING",
-            [(row["number"], tag) for tag in sorted_tags],
-        )
+    row = sql.row(
+        f"""
+        INSERT INTO data_sources (key, {COLUMNS}) VALUES (?{", ?" * len(values)})
+        ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING number
+        """,
+        key,
+        *values,
+    )
+    assert row is not None
     number: int = row["number"]
+    sql.many(
+        "INSERT INTO data_source_tags (source, tag) VALUES (?, ?) ON CONFLICT (source, tag) DO NOTHING",
+        [(number, tag) for tag in sorted(set(tags))],
+    )
     return number
 
 

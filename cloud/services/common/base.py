@@ -29,6 +29,7 @@ from cloud.domain.permissions.rules import AccessRule, rule_of
 from cloud.domain.queries.query import Engine
 from cloud.domain.queries.query_process import QueryProcesses
 from cloud.domain.training.abilities import Abilities
+from cloud.domain.triggering.upload_groups import UploadGroups
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.author import Author
@@ -79,6 +80,7 @@ class Cloud:
     ice: IceServers = field(default_factory=IceServers)
     training: Abilities = field(default_factory=Abilities)
     contents: SegmentContents = field(default_factory=SegmentContents)  # of segments, the last ones read
+    uploads: UploadGroups = field(default_factory=UploadGroups)
 
     def segment_files(self, organization: str) -> Files:
         """Return what is needed to read segments for an organization, which takes its turn in the workroom."""

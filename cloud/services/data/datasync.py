@@ -20,14 +20,15 @@ import structlog
 
 from cloud.blobs import Blob, discard
 from cloud.domain.alerts.observing import listens
-from cloud.domain.data import datasets, files, labels, media, readings, sources
+from cloud.domain.data import datasets, files, labels, media, sources
 from cloud.domain.data.parameters import plain
-from cloud.domain.data.readings import NewReading
+from cloud.domain.data.readings import NewReading, NewUpload
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.rules import ITSELF_UPLOADS, allow, machine
 from cloud.domain.triggering.configured import uses_data
 from cloud.domain.triggering.ingestion import Ingestion, ingested
+from cloud.domain.triggering.upload_groups import CheckedUpload, WaitingUpload
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
 from cloud.services.data.contents import Captured, UploadContents
@@ -139,19 +140,23 @@ class DataSyncService(Service):
         new_readings, key = await self.offload(self.request.call.size if self.request is not None else 0, prepare)
         kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
 
-        def work(sql: Sql) -> str:
+        def check(sql: Sql) -> CheckedUpload:
             self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id)
             source, queued = _source(sql, metadata, parameters), uses_data(sql, metadata.part_id)
-            subject, new = readings.keep(sql, key, source, tags, new_readings, now)
             origin = (source.component_type, source.component, source.method)
-            alerts = new and listens(sql, source.organization_id, *origin, new_readings)
-            if new and (queued or alerts):
-                times = [received for _, received, _ in new_readings]
-                span = moment_of(min(times)), moment_of(max(times))
-                ingested(sql, replace(_ingestion(source, kind, subject, *span, new_readings), alerts=alerts))
-            return subject
+            alerts = listens(sql, source.organization_id, *origin, new_readings)
+            upload = NewUpload(key, source, tags, new_readings, now)
+            if not queued and not alerts:
+                return CheckedUpload(upload, None)
+            times = [received for _, received, _ in new_readings]
+            span = moment_of(min(times)), moment_of(max(times))
+            return CheckedUpload(
+                upload,
+                lambda subject: replace(_ingestion(source, kind, subject, *span, new_readings), alerts=alerts),
+            )
 
-        return m.Uploaded(await self.write(work), "")
+        waiting = WaitingUpload(check, key is not None, len(new_readings))
+        return m.Uploaded(await self.cloud.uploads.keep(self.cloud.store, waiting), "")
 
     async def _keep_file(
         self, metadata: m.UploadMetadata, sensor: m.SensorMetadata | None, pieces: AsyncIterator[bytes]

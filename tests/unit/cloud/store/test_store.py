@@ -19,6 +19,7 @@ from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
 from cloud.store.postgres import PostgresStore
+from cloud.store.session import COPIED
 from cloud.store.sql import Conflict, Row, Sql, Store, inserted
 from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
@@ -425,6 +426,28 @@ async def test_many_rows_come_in_order_and_all_or_none(store: Store, count: int)
     with pytest.raises(Conflict):
         await store.write(lambda sql: sql.many(statement, [("x", ""), ("x", "")]))
     assert await store.read(settings) == dict(rows)
+
+
+async def test_many_rows_have_the_same_values_as_few(store: Store) -> None:
+    texts = ["", "\\", "\\N", "\\.", "a\tb", "a\nb", "a\r\nb", '{"a":"\\u0000\\n"}', "ü😀\u2028", "'\"", " x ", None]
+    numbers = [0.1, -0.0, 5e-324, 1.7976931348623157e308, 3.0, None]
+    binary = [b"", bytes(range(256)), b"\\x41", None]
+    rows = [
+        (2**62 - number, texts[number % 12], numbers[number % 6], binary[number % 4]) for number in range(COPIED * 2)
+    ]
+
+    def work(sql: Sql) -> list[Row]:
+        sql.run(typed(THINGS) if sql.skip_locked else THINGS)
+        sql.many("INSERT INTO things (i, t, r, b) VALUES (?, ?, ?, ?)", rows)
+        return sql.rows("SELECT i, t, r, b FROM things ORDER BY number")
+
+    assert [tuple(row.values()) for row in await store.write(work)] == rows
+    whole = [(True, "a\0b", 1.0, b"")] * COPIED
+    insert = "INSERT INTO things (i, t, r, b) VALUES (?, ?, ?, ?)"
+    await store.write(lambda sql: sql.many(insert, whole))
+    rows_of_true = await store.read(lambda sql: sql.rows("SELECT t FROM things WHERE i = 1"))
+    assert {row["t"] for row in rows_of_true} <= {"a\0b", "a\N{SYMBOL FOR NULL}b"}
+    assert len(rows_of_true) == COPIED
 
 
 def test_columns_get_types_but_not_names_and_texts() -> None:

@@ -28,12 +28,16 @@ def up(cloud: MemoryCloud, part: str) -> Uploads:
     return Uploads(cloud, part)
 
 
+INGESTING = ("cloud.services.data.datasync", "cloud.domain.triggering.upload_groups")
+
+
 @pytest.fixture
 def ingested(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record what triggers receive."""
     heard: list[Any] = []
     monkeypatch.setattr("cloud.services.data.datasync.uses_data", lambda sql, part: True)
-    monkeypatch.setattr("cloud.services.data.datasync.ingested", lambda sql, what: heard.append(what))
+    for module in INGESTING:
+        monkeypatch.setattr(f"{module}.ingested", lambda sql, what: heard.append(what))
     return heard
 
 
@@ -110,13 +114,15 @@ async def test_an_upload_is_not_stored_if_its_event_cannot_be_stored(
         raise MachineError("no", kind=ErrorKind.PRECONDITION)
 
     monkeypatch.setattr("cloud.services.data.datasync.uses_data", lambda sql, part: True)
-    monkeypatch.setattr("cloud.services.data.datasync.ingested", fail)
+    for module in INGESTING:
+        monkeypatch.setattr(f"{module}.ingested", fail)
     for upload in (up.file(), up.readings(piece(0, x=1.0))):
         with pytest.raises(MachineError):
             await upload
     assert await up.ids() == await up.values() == []
     assert await blobs(up.cloud) == set()
-    monkeypatch.setattr("cloud.services.data.datasync.ingested", ingestion.ingested)
+    for module in INGESTING:
+        monkeypatch.setattr(f"{module}.ingested", ingestion.ingested)
     await up.readings(piece(0, x=1.0))  # not mistaken for a duplicate
     assert await up.values() == [{"x": 1.0}]
 
