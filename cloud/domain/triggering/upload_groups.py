@@ -44,6 +44,7 @@ class WaitingUpload:
     check: Callable[[Sql], CheckedUpload]
     repeatable: bool  # whether a second attempt is recognized by its key
     count: int  # of readings
+    left: bool = False  # whether its caller has left
     result: outcome.Outcome[str] | None = None
 
 
@@ -85,9 +86,10 @@ class UploadGroups:
         line.waiting.append(upload)
         try:
             async with line.turn:
-                if upload.result is None:
+                while upload.result is None:
                     await self._store(store, line, upload)
         finally:
+            upload.left = True
             if upload.result is None and upload in line.waiting:
                 line.waiting.remove(upload)
             line.users -= 1
@@ -101,7 +103,7 @@ class UploadGroups:
         try:
             results = await _stored(store, group)
         except BaseException:  # cancelled
-            line.waiting.extendleft(reversed([each for each in group if each is not own]))
+            line.waiting.extendleft(reversed([each for each in group if each is not own and not each.left]))
             raise
         for each, result in zip(group, results, strict=True):
             each.result = result

@@ -177,6 +177,23 @@ async def test_others_are_stored_if_the_caller_that_writes_is_cancelled(uploadin
     assert not uploading.groups._lines
 
 
+async def test_an_upload_of_a_group_whose_caller_left_is_not_stored_by_the_next(uploading: Uploading) -> None:
+    async with trio.open_nursery() as nursery:
+        for number in (0, 1, 2, 3):
+            nursery.start_soon(uploading.keep, number)
+            await trio.testing.wait_all_tasks_blocked()
+        begun, first = uploading.store.begun.next, uploading.store.gate
+        uploading.store.gate = trio.Event()
+        first.set()
+        await begun.wait()  # 1 writes for 2 and 3
+        for number in (2, 1):
+            uploading.scopes[number].cancel()
+            await trio.testing.wait_all_tasks_blocked()
+        uploading.store.gate.set()
+    assert await uploading.stored() == [0, 3]
+    assert not uploading.groups._lines
+
+
 async def test_a_waiting_upload_can_be_cancelled(uploading: Uploading) -> None:
     async with trio.open_nursery() as nursery:
         for number in range(3):
