@@ -360,7 +360,6 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:base": ("sensor-controlled",),
     "rdk:component:board": ("esp32",),
     "rdk:component:camera": ("ffmpeg", "replay_pcd"),
-    "rdk:component:input_controller": ("webgamepad",),
     "rdk:component:movement_sensor": ("replay",),
     "rdk:service:base_remote_control": ("builtin",),
     "rdk:service:mlmodel": ("fake",),

@@ -1,0 +1,1 @@
+"""A gamepad in a browser, whose page sends its events with TriggerEvent."""
