@@ -10,7 +10,6 @@ from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model
 
 NOT_BUILT: Final = {
-    ("rdk:component:base", "sensor-controlled"): "closed-loop control of a base by movement sensors",
     ("rdk:component:board", "esp32"): "boards of microcontrollers",
     ("rdk:component:camera", "ffmpeg"): "reading video streams with ffmpeg",
     ("rdk:component:camera", "replay_pcd"): "replaying point clouds from the cloud",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hal.control.odometry import after_arc as after_arc
     from hal.control.odometry import on_globe as on_globe
     from hal.control.pid import Gains as Gains
+    from hal.control.pid import pid_output as pid_output
     from hal.control.quadrature import Quadrature as Quadrature
     from hal.control.speed import DEFAULT_GAINS as DEFAULT_GAINS
     from hal.control.speed import SpeedControl as SpeedControl
@@ -36,7 +37,7 @@ else:
         {
             "differential": ["Chassis", "Sides", "mix"],
             "odometry": ["PlanarPose", "after_arc", "on_globe"],
-            "pid": ["Gains"],
+            "pid": ["Gains", "pid_output"],
             "quadrature": ["Quadrature"],
             "trajectory": ["MotionState", "at_speed", "to_place"],
             "speed": ["DEFAULT_GAINS", "SpeedControl"],

@@ -14,7 +14,7 @@ class Gains:
     d: float = 0.0
 
 
-def pid(
+def pid_output(
     gains: Gains,
     *,
     error: float,

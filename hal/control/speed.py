@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from hal.control.pid import Gains, pid
+from hal.control.pid import Gains, pid_output
 from hal.control.trajectory import MotionState, at_speed, to_place
 
 # For a first-order motor with a time constant of 0.02 to 0.3 s the damping is between 0.6 and 2.
@@ -99,7 +99,7 @@ class SpeedControl:
         self._last = position
         self._speed += (moved / dt - self._speed) * dt / (dt + SMOOTHING)
         error = (self._reference.velocity - self._speed) / self._top
-        power = pid(
+        power = pid_output(
             self._gains,
             error=error,
             integral=(self._reference.position - position) / self._top,

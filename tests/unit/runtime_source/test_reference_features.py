@@ -357,7 +357,6 @@ WARNED: dict[str, tuple[Any, str]] = {
 """Features that work except for the part named by the warning."""
 
 MISSING: dict[str, tuple[str, ...]] = {
-    "rdk:component:base": ("sensor-controlled",),
     "rdk:component:board": ("esp32",),
     "rdk:component:camera": ("ffmpeg", "replay_pcd"),
     "rdk:component:movement_sensor": ("replay",),

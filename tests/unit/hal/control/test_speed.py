@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hal.control.pid import Gains, pid
+from hal.control.pid import Gains, pid_output
 from hal.control.speed import NEAR, NUDGE, SpeedControl
 
 TOP = 2.0  # revolutions per second
@@ -175,14 +175,16 @@ numbers = st.floats(-1e6, 1e6)
 def test_pid_is_bounded(
     p: float, i: float, d: float, error: float, integral: float, derivative: float, forward: float, limit: float
 ) -> None:
-    output = pid(
+    output = pid_output(
         Gains(p, i, d), error=error, integral=integral, derivative=derivative, feed_forward=forward, limit=limit
     )
     assert -limit <= output <= limit
 
 
 def test_pid_is_the_sum_of_its_terms() -> None:
-    assert pid(Gains(0.5, 2.0, 0.25), error=0.2, integral=0.1, derivative=-0.4, feed_forward=0.3) == pytest.approx(0.5)
+    assert pid_output(
+        Gains(0.5, 2.0, 0.25), error=0.2, integral=0.1, derivative=-0.4, feed_forward=0.3
+    ) == pytest.approx(0.5)
 
 
 def test_the_first_nudge_of_a_stuck_shaft_has_its_full_strength() -> None:

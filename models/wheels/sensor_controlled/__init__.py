@@ -1,0 +1,1 @@
+"""A base that is driven by what movement sensors measure."""
