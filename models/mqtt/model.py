@@ -24,6 +24,7 @@ from models.mqtt.entities import Device, Entity, entities_of, read_announcement
 from models.mqtt.kinds import KINDS, Kind
 from models.mqtt.own_commands import TOPIC as DO_COMMAND
 from models.mqtt.own_commands import OwnCommands
+from models.mqtt.using import used
 from schema import ErrorKind, MachineError
 from support import Worker
 from support import version as program_version
@@ -247,18 +248,8 @@ class MqttBridge(GenericService):
     async def _use(self, name: str) -> AsyncIterator[tuple[Kind, Resource]]:
         """Yield a resource. MachineError if none is ready, or for any error of its driver."""
         kind, door = self._find(name)
-        try:
-            async with door.use() as resource:
-                yield kind, resource
-        except MachineError:
-            raise
-        except Exception as error:
-            self.log.error("a driver failed", resource=name, exc_info=error)
-            raise MachineError(
-                f"internal error of {name}: {type(error).__name__}",
-                kind=ErrorKind.INTERNAL,
-                remedy="the log of the machine has the reason",
-            ) from error
+        async with used(door, name, self.log) as resource:
+            yield kind, resource
 
     def _find(self, name: str) -> tuple[Kind, ResourceAccess]:
         """Return the resource with a short name; MachineError if none is ready."""

@@ -10,6 +10,7 @@ import trio
 
 from engine import BASES, Actuator, ResourceAccess
 from models.mqtt.connection import MqttConnection
+from models.mqtt.using import used
 from schema import API, ErrorKind, MachineError, ResourceName
 
 TOPIC: Final = "do_command"
@@ -80,20 +81,10 @@ class OwnCommands:
         return text
 
     async def _result(self, name: str, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            async with self._find(name).use() as resource:
-                if isinstance(resource, Actuator):
-                    self._moving(name)
-                return await resource.do_command(command)
-        except MachineError:
-            raise
-        except Exception as error:
-            self._log.error("a driver failed", resource=name, exc_info=error)
-            raise MachineError(
-                f"internal error of {name}: {type(error).__name__}",
-                kind=ErrorKind.INTERNAL,
-                remedy="the log of the machine has the reason",
-            ) from error
+        async with used(self._find(name), name, self._log) as resource:
+            if isinstance(resource, Actuator):
+                self._moving(name)
+            return await resource.do_command(command)
 
     def _find(self, name: str) -> ResourceAccess:
         for api in BASES:
