@@ -134,6 +134,11 @@ def inserted(sql: Sql, table: str, row: Mapping[str, Value]) -> None:
     sql.run(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row.values())
 
 
+def literal(text: str) -> str:
+    """Return `text` as a pattern of `LIKE ? ESCAPE '!'` that matches only itself; add % where more may stand."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
 def counted(sql: Sql, table: str, column: str, value: Value) -> int:
     """Return the number of rows of `table` with `value` in `column`, which must have an index."""
     row = sql.row(f"SELECT COUNT(*) AS count FROM {table} WHERE {column} = ?", value)

@@ -36,6 +36,7 @@ def remove(sql: Sql, owner: str, subject: str, now: datetime) -> None:
     if before.builtin:
         _follow(sql, owner, before, rules.rule(sql, owner, subject), now)
     else:
+        silences.remove(sql, owner, subject, "")  # it would count toward their limit
         states.end_all(sql, owner, before, "the rule was deleted", now)
 
 

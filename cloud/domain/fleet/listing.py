@@ -10,7 +10,7 @@ from cloud.domain.fleet.fleet import FleetLocation, locations
 from cloud.domain.fleet.positions import Position
 from cloud.domain.machines.listed import AWAITING, DEGRADED, OFFLINE, ONLINE
 from cloud.domain.permissions.access import Role, holder
-from cloud.store.sql import Row, Sql, Value
+from cloud.store.sql import Row, Sql, Value, literal
 from cloud.values.author import Author
 from cloud.values.limits import FLEET_WORDS
 from schema import ErrorKind, MachineError
@@ -237,13 +237,13 @@ class Listing:
                 values.append(value)
         for column, value in (("agent", conditions.agent), ("server", conditions.server)):
             if value:
-                texts.append(f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'")
-                values.append(f"% {_escaped(value)} %")
+                texts.append(f"' ' || {column} || ' ' LIKE ? ESCAPE '!'")
+                values.append(f"% {literal(value)} %")
         if conditions.update == "updating":
             texts.append("updating = 1")
         if conditions.update:
-            texts.append("updates LIKE ? ESCAPE '\\'")
-            values.append(f"% {_escaped(conditions.update)} %")
+            texts.append("updates LIKE ? ESCAPE '!'")
+            values.append(f"% {literal(conditions.update)} %")
         if conditions.problems:
             texts.append("calm < 0")
         for tag in conditions.tags:
@@ -270,17 +270,13 @@ class Listing:
         return "".join(f" AND {text}" for text in texts), values
 
     def _word(self, word: str) -> tuple[str, list[Value]]:
-        pattern = f"%{_escaped(word)}%"
+        pattern = f"%{literal(word)}%"
         places = [place.id for place in self.places.values() if word in place.path.lower()]
-        texts = [f"{column} LIKE ? ESCAPE '\\'" for column in ("name", "server", "agent", "state")]
+        texts = [f"{column} LIKE ? ESCAPE '!'" for column in ("name", "server", "agent", "state")]
         texts.append("EXISTS (SELECT 1 FROM machine_tags WHERE machine_id = fleet_rows.machine_id AND tag = ?)")
         if places:
             texts.append(f"location_id IN ({', '.join('?' * len(places))})")
         return f"({' OR '.join(texts)})", [*[pattern] * 4, word, *places]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _reach(scope: Scope) -> tuple[str, list[Value]]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.domain.machines import log_counts
-from cloud.store.sql import Sql, Value
+from cloud.store.sql import Sql, Value, literal
 from cloud.values.cursor import Cursor
 from cloud.values.times import moment_of, stored
 from schema import ErrorKind, MachineError
@@ -191,10 +191,10 @@ def _conditions(log_query: LogQuery) -> tuple[str, list[str | int]]:
         values += [level.lower() for level in log_query.levels]
     if log_query.contains:
         conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
-        values += [f"%{_literal(log_query.contains)}%"] * 3
+        values += [f"%{literal(log_query.contains)}%"] * 3
     if log_query.source:
         conditions.append(_CONTAINS.format("logger"))
-        values.append(f"%{_literal(log_query.source)}%")
+        values.append(f"%{literal(log_query.source)}%")
     if log_query.start is not None:
         conditions.append("logged >= ?")
         values.append(stored(log_query.start))
@@ -259,11 +259,6 @@ def _record(row: Mapping[str, Any]) -> LogRecord:
         number=row["number"],
         received=moment_of(row["received"]),
     )
-
-
-def _literal(text: str) -> str:
-    """Return `text` with LIKE wildcards escaped."""
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 def _cut(text: str) -> str:

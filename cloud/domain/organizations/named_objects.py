@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cloud.store.sql import Sql
+from cloud.store.sql import Sql, literal
 from cloud.values.limits import DATASETS, FLEET_WORDS
 
 TABLES: Final = {"fragment": "fragments", "dataset": "datasets"}
@@ -27,8 +27,8 @@ def search(sql: Sql, owner: str, text: str, limit: int) -> list[NamedObject]:
     if not words:
         return []
     plain = [word for word in words if word.isascii()]  # SQLite lowers only ASCII
-    conditions = " AND lower(name) LIKE ? ESCAPE '\\'" * len(plain)
-    patterns = [f"%{_escaped(word)}%" for word in plain]
+    conditions = " AND lower(name) LIKE ? ESCAPE '!'" * len(plain)
+    patterns = [f"%{literal(word)}%" for word in plain]
     most = limit if plain == words else DATASETS.value
     matches = []
     for kind, table in TABLES.items():
@@ -40,7 +40,3 @@ def search(sql: Sql, owner: str, text: str, limit: int) -> list[NamedObject]:
         ]
         matches += rows[:limit]
     return matches
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

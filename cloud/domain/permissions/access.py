@@ -233,6 +233,15 @@ def belongs(sql: Sql, author: Author) -> str:
     return key_holder.organization if any(_reached(sql, key_holder, grant) for grant in key_holder.grants) else ""
 
 
+def operated(sql: Sql, author: Author) -> str:
+    """Return the organization of a key that is an operator of all of it; "" for all other callers."""
+    key_holder = holder(sql, author)
+    if not key_holder.organization:
+        return ""
+    role = key_holder.role(place_of(sql, ObjectKind.ORGANIZATION, key_holder.organization))
+    return "" if role < Role.OPERATOR else key_holder.organization
+
+
 def _reached(sql: Sql, key_holder: Holder, grant: Grant) -> bool:
     try:
         return key_holder.role(place_of(sql, GRANT_KINDS[grant.kind], grant.subject)) is not Role.NONE

@@ -18,7 +18,7 @@ from cloud.domain.machines.machines import machine, part
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import location, organization
 from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, place_of
-from cloud.store.sql import Sql, inserted
+from cloud.store.sql import Sql, inserted, literal
 from cloud.values.author import Author
 from cloud.values.records import fields_of
 from cloud.values.times import moment_of, stored
@@ -149,9 +149,8 @@ def entries(sql: Sql, owner: str, audit_query: AuditQuery) -> list[AuditRecord]:
         conditions.append("action = ?")
         filter_values.append(audit_query.action)
     if audit_query.text:
-        text = audit_query.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         conditions.append("(lower(subject) LIKE lower(?) ESCAPE '!' OR lower(detail) LIKE lower(?) ESCAPE '!')")
-        filter_values += [f"%{text}%"] * 2
+        filter_values += [f"%{literal(audit_query.text)}%"] * 2
     if audit_query.start is not None:
         conditions.append("happened >= ?")
         filter_values.append(stored(audit_query.start))

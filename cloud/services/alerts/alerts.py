@@ -18,7 +18,7 @@ from cloud.domain.alerts.wording import shown_value
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import ObjectKind, Role, holder, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, holder, operated, place_of
 from cloud.domain.permissions.rules import AT_ALERTS, allow, operator
 from cloud.services.alerts import alert_messages as m
 from cloud.services.alerts.rules import Rules
@@ -194,10 +194,8 @@ class AlertService(Rules):
         """Return the caller's organization with its silences; "" and none if it may not change them. Not an RPC."""
 
         def work(sql: Sql) -> tuple[str, list[m.AlertSilence]]:
-            owner = holder(sql, self.author).organization
-            if not owner or role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, owner)) < Role.OPERATOR:
-                return "", []
-            return owner, self._silences(sql, owner)
+            owner = operated(sql, self.author)
+            return owner, self._silences(sql, owner) if owner else []
 
         return await self.read(work)
 

@@ -23,7 +23,7 @@ from cloud.domain.organizations import named_objects, tags
 from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.named_objects import NamedObject
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, operated, place_of
 from cloud.domain.permissions.rules import ROLE_ANYWHERE, allow, home_operator, operator, signed_in
 from cloud.domain.releases import reports, requests
 from cloud.domain.releases.reports import Received, RecordedOutcome
@@ -148,10 +148,8 @@ class FleetService(Service):
         """
 
         def work(sql: Sql) -> list[NamedObject]:
-            owner = holder(sql, self.author).organization
-            if not owner or role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, owner)) < Role.OPERATOR:
-                return []
-            return named_objects.search(sql, owner, text, limit)
+            owner = operated(sql, self.author)
+            return named_objects.search(sql, owner, text, limit) if owner else []
 
         return await self.read(work)
 

@@ -143,6 +143,16 @@ async def test_silences_have_a_limit(cloud: MemoryCloud, clock: Clock, monkeypat
     await _silence(cloud, machine_id=machine, until=clock() + HOUR)
 
 
+async def test_the_silence_of_a_deleted_rule_leaves_its_place_to_another(
+    cloud: MemoryCloud, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silences, "ALERT_SILENCES", replace(ALERT_SILENCES, value=1))
+    rule, (machine, _) = await new_rule(cloud), await _machine(cloud, "freezer")
+    await _silence(cloud, rule_id=rule, until=clock() + HOUR)
+    await call(cloud, "delete_alert_rule", organization_id=cloud.first.organization, rule_id=rule)
+    await _silence(cloud, machine_id=machine, until=clock() + HOUR)
+
+
 async def test_the_page_silences_a_rule_or_a_machine(cloud: MemoryCloud) -> None:
     rule, (machine, part) = await new_rule(cloud), await _machine(cloud, "freezer")
     await _read(cloud, part, -3.0)
