@@ -92,7 +92,12 @@ class _Application:
         jobs.conclude(sql, self._job.id, self._machine.position, state, now, reason=reason, effect=effect)
         if state == jobs.CHANGED:
             job = self._job
-            detail = {"job": job.id, "called": self._machine.name, "work": job.work.kind.value}
+            kind = ObjectKind.ROBOT.value
+            detail = {"job": job.id, "of": kind, "called": self._machine.name, "work": job.work.kind.value}
+            if job.work.kind in CONFIGURES:
+                detail |= {"part": effect["part"], "revision": effect["after"]}
+            elif job.work.kind in (WorkKind.ADD_TAGS, WorkKind.REMOVE_TAGS):
+                detail |= effect
             audit.note(sql, job.organization_id, job.author, ACTION, self._machine.machine, detail, now)
 
     def _allowed(self, sql: Sql) -> None:

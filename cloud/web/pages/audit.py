@@ -50,10 +50,14 @@ LINKS: Final[Mapping[str, str]] = {
 CREATED: Final[Mapping[str, str]] = {"create_key": ObjectKind.KEY.value}
 """Kind of what an action creates, by the action, where the subject of the entry is the new object."""
 
+BY_JOB: Final = "change_by_job"
+"""Action of a bulk job at a machine."""
+
 HISTORIES: Final[Mapping[str, str]] = {
     "update_robot_part": "/machines/{id}/history",
     "update_fragment": "/fragments/{id}/history",
     "set_config_property": "/machines/{id}/history",
+    BY_JOB: "/machines/{part}/history",
 }
 """The page that shows the difference which an entry leaves out, by its action; older entries name no revision."""
 
@@ -74,6 +78,7 @@ class AuditEntry:
     detail: tuple[tuple[str, str, str], ...]  # name, value, and the value with shortened ids
     href: str
     difference: str
+    job: str  # the page of the bulk job that did it
 
 
 RULES: Final[Mapping[str, AccessRule]] = {
@@ -181,8 +186,11 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditE
         subject_name, kind = record.detail.get("name", ""), CREATED[record.action]
         hidden |= {"name", "made"}
     deleted = record.action.partition("_")[0] == "delete"
-    difference = HISTORIES.get(record.action, "") if audit.LEFT_OUT in record.detail.values() else ""
-    revision = record.detail.get("revision")
+    revision, part, job = (record.detail.get(name) for name in ("revision", "part", "job"))
+    by_job = record.action == BY_JOB
+    hidden |= {"part", "job"} if by_job else set()
+    left_out = bool(part) if by_job else audit.LEFT_OUT in record.detail.values()
+    difference = HISTORIES.get(record.action, "") if left_out else ""
     if difference and isinstance(revision, int) and revision > 1:
         difference += f"?{urlencode({'from': revision - 1, 'to': revision})}#comparison"
     return AuditEntry(
@@ -202,7 +210,8 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditE
             )
         ),
         LINKS.get(kind, "").format(id=record.subject) if not deleted else "",
-        difference.format(id=record.subject),
+        difference.format(id=record.subject, part=part),
+        f"/fleet/{job}" if by_job else "",
     )
 
 

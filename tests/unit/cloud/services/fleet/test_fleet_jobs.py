@@ -21,6 +21,7 @@ from cloud.store.sql import Sql
 from cloud.values.limits import FLEET_JOBS, FLEET_QUEUE
 from schema import ErrorKind, MachineError
 from tests.unit.cloud.conftest import BOTH, Clock
+from tests.unit.cloud.pages import signed_in
 from tests.unit.cloud.services.fleet.fleet_help import (
     ARM,
     SPEED,
@@ -176,6 +177,9 @@ async def test_reasons_and_the_audit_log_contain_no_secrets_and_name_the_work(cl
     by_action = {entry.action: entry for entry in reversed(entries)}  # the newest of each
     assert by_action["change_by_job"].subject == ids[0]
     assert by_action["change_by_job"].detail["job"] == changed
+    page = (await (await signed_in(cloud)).get("/audit?action=change_by_job")).text
+    difference = f"/machines/{await main_part(cloud, ids[0])}/history?from=2&amp;to=3#comparison"
+    assert f'<a href="{difference}">See the difference</a><a href="/fleet/{changed}">See the job</a>' in page
     started = by_action["start_fleet_job"].detail
     assert (started["machine_ids"], started["work"]["path"]) == (ids, good["path"])
 
