@@ -82,6 +82,8 @@ ROLLOUT_MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "GetStagedRolloutRequest": ("string organization_id = 1", "string id = 2"),
     "GetStagedRolloutResponse": ("StagedRollout rollout = 1", "repeated StagedRolloutEvent events = 2"),
+    "WaitForStagedRolloutRequest": ("string organization_id = 1", "string id = 2", "string seen = 3"),
+    "WaitForStagedRolloutResponse": ("StagedRollout rollout = 1", "string seen = 2"),
     "StagedMachine": (
         "string part_id = 1",
         "string machine_id = 2",
@@ -116,6 +118,7 @@ ROLLOUT_METHODS: Final = (
     "StartStagedRollout",
     "ListStagedRollouts",
     "GetStagedRollout",
+    "WaitForStagedRollout",
     "ListStagedMachines",
     "ChangeStagedRollout",
     "UpdateFragmentForRollout",

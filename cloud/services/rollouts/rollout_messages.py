@@ -125,6 +125,13 @@ class GetStagedRolloutResponse(Struct, frozen=True):
     events: list[StagedRolloutEvent]
 
 
+class WaitForStagedRolloutResponse(Struct, frozen=True):
+    """A rollout, and what the next call is to name as `seen`."""
+
+    rollout: StagedRollout
+    seen: str
+
+
 class StagedMachine(Struct, frozen=True):
     """A machine of a rollout."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+import trio
 from msgspec import structs
 
 from cloud.documents.pieces import LARGE
@@ -15,7 +17,7 @@ from cloud.domain.configurations import fragments
 from cloud.domain.configurations.revisions import until_fresh
 from cloud.domain.fleet.positions import Position, position_text, read_position
 from cloud.domain.organizations.keys import key
-from cloud.domain.permissions.access import ObjectKind
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.rules import allow, operator, owner
 from cloud.domain.releases import metadata, own
 from cloud.domain.rollouts import choosing, records, stepping
@@ -24,16 +26,20 @@ from cloud.domain.rollouts.life import ENDED, MachineState, StagedRolloutState, 
 from cloud.domain.rollouts.plan import Plan, RolloutKind, assigned, described
 from cloud.domain.rollouts.records import RolloutMember, StagedRollout
 from cloud.services.common.base import Service, guarded
+from cloud.services.common.standing import while_allowed
 from cloud.services.configurations.configurations import decoded
 from cloud.services.rollouts import rollout_messages as m
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 from cloud.values.limits import ROLLOUT_MACHINES
+from cloud.work.openings import STREAMS
 from schema import ErrorKind, MachineError
 from uplink.releases import CHANNELS, STABLE
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
+WAIT: Final = 20.0  # seconds after which a call that waits returns without news
+PAUSE: Final = 0.5  # seconds between two looks of a call that waits
 ACTIONS: Final = ("pause", "resume", "next", "stop", "finish", "back")
 
 
@@ -128,6 +134,34 @@ class RolloutService(Service):
             return m.GetStagedRolloutResponse(message(sql, entry), events)
 
         return await self.read(work)
+
+    @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
+    async def wait_for_staged_rollout(
+        self,
+        organization_id: str,
+        id: str,  # noqa: A002 - field of the wire
+        seen: str = "",
+    ) -> m.WaitForStagedRolloutResponse:
+        """Return a rollout once it differs from what the caller has `seen`, or has ended, or after WAIT."""
+
+        def work(sql: Sql) -> tuple[StagedRollout, m.StagedRollout]:
+            entry = records.rollout(sql, organization_id, id)
+            return entry, message(sql, entry)
+
+        def check(sql: Sql) -> None:
+            self.require(sql, Role.OPERATOR, ObjectKind.ORGANIZATION, organization_id)
+
+        with (
+            self.cloud.openings.hold(f"the key {self.author.name}", STREAMS),
+            self.cloud.events.listening(records.TOPIC, organization_id) as news,
+        ):
+            entry, shown = await self.read(work)
+            with trio.move_on_after(WAIT), while_allowed(self.cloud, self.author, check):
+                while _digest(shown) == seen and entry.state not in ENDED and not self.cloud.openings.closing:
+                    await news.next()
+                    await trio.sleep(PAUSE)
+                    entry, shown = await self.read(work)
+        return m.WaitForStagedRolloutResponse(shown, _digest(shown))
 
     @allow(operator(ObjectKind.ORGANIZATION, "organization_id"))
     async def list_staged_machines(
@@ -279,6 +313,12 @@ def _promoted(of: Target, entries: Sequence[metadata.SignedTarget]) -> list[meta
 
 def _with_stable(channels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(channel for channel in CHANNELS if channel == STABLE or channel in channels)
+
+
+def _digest(shown: m.StagedRollout) -> str:
+    numbers = [structs.astuple(stage) for stage in shown.stages]
+    facts = (shown.state, shown.stage, shown.reason, shown.next, shown.returning, shown.returned, numbers)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 _WAITING: Final = (MachineState.PENDING, MachineState.WAITING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 STATES: Final = (
     *("pending", "waiting", "offline", "late", "updated", "healthy", "failed", "skipped", "returning", "returned"),
 )
+OUTCOMES: Final = {"finished": 0, "stopped": 3, "reverted": 4}
+"""Exit status of `follow` by the state in which a rollout ends."""
 _ROLLOUT: Final = click.argument("rollout")
 
 
@@ -33,6 +36,7 @@ Examples:
   machine cloud rollouts start arms --stage tag:lab --stage 5 --stage 100 --stop-after 2
   machine cloud rollouts start machine-server 1.2.0 --stage 10 --stage 100
   machine cloud rollouts show arms
+  machine cloud rollouts follow arms
   machine cloud rollouts back arms""",
 )
 def rollouts() -> None:
@@ -178,6 +182,55 @@ async def show(client: ApiClient, rollout: str, organization: str, as_json: bool
     for event in with_texts(reply["events"]):
         who = f" by {event['author']}" if event["author"] else ""
         click.echo(clean(f"{event['happened']} {event['kind']} {event['detail']}".rstrip() + who))
+
+
+@rollouts.command()
+@_ROLLOUT
+@ORGANIZATION
+@json_option
+@with_client
+async def follow(client: ApiClient, rollout: str, organization: str, as_json: bool) -> None:
+    """Show the progress of a rollout until it ends, or only waits for `finish`.
+
+    The exit status is 0 if all machines have it, or all that were selected, 3 if the rollout was stopped, and 4 if it
+    was taken back. It waits while the rollout is paused.
+    """
+    from rpc.api import ROLLOUTS
+    from support.text.terminal import clean
+
+    owner = (await organization_of(client, organization))["id"]
+    where = {"organization_id": owner, "id": await _find(client, owner, rollout)}
+    seen, before = "", ""
+    while True:
+        reply = await client.call(ROLLOUTS, "", "wait_for_staged_rollout", **where, seen=seen)
+        entry, seen = reply["rollout"], reply["seen"]
+        line = _progress(entry)
+        if line != before and not as_json:
+            click.echo(clean(line))
+        before = line
+        if (status := _outcome(entry)) is not None:
+            break
+    if as_json:
+        print_json(with_texts(entry))
+    sys.exit(status)
+
+
+def _progress(entry: Mapping[str, Any]) -> str:
+    """Return the state of a rollout in a line."""
+    healthy, failed, offline, total = _numbers(entry)
+    stage = f"stage {entry['stage'] + 1} of {len(entry['stages'])}"
+    numbers = f"{healthy} of {total} machines healthy, {failed} failed, {offline} offline"
+    why = entry["reason"] or entry["next"]
+    return f"{_named(entry)}: {entry['state']}, {stage}: {numbers}{f': {why}' if why else ''}"
+
+
+def _outcome(entry: Mapping[str, Any]) -> int | None:
+    """Return the exit status of `follow`; None while the rollout goes on."""
+    if (status := OUTCOMES.get(entry["state"])) is not None:
+        return status
+    last = entry["stages"][-1]
+    reached = entry["state"] == "active" and last["state"] == "current"
+    return 0 if reached and last["healthy"] and not last["waiting"] and not last["updated"] else None
 
 
 @rollouts.command()

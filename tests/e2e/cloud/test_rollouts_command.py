@@ -38,10 +38,13 @@ async def test_a_fragment_is_rolled_out_and_taken_back(tmp_path: Path) -> None:
         assert "arms 1 -> 2: active" in shown
         assert "started by owner" in shown
         assert "paused, stage 1 of 2" in await terminal("rollouts", "pause", "arms")
+        await terminal("rollouts", "stop", "arms")
+        assert "stopped by a person" in await terminal("rollouts", "follow", "arms", status=3)
         await terminal("rollouts", "resume", "arms")
         assert "stage 2 of 2" in await terminal("rollouts", "next", "arms")
         listed = json.loads(await terminal("rollouts", "machines", "arms", "--json"))
         assert sorted(each["stage"] for each in listed) == [0, 1, 1, 1]
         assert "arms 1 -> 2: reverted" in await terminal("rollouts", "back", "arms")
+        assert "arms 1 -> 2: reverted, stage 2 of 2: 0 of 4" in await terminal("rollouts", "follow", "arms", status=4)
         assert "there is no rollout 'legs'" in await terminal("rollouts", "show", "legs", status=1)
         assert json.loads(await terminal("rollouts", "ls", "--json"))[0]["state"] == "reverted"
