@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,6 +27,7 @@ STATES: Final = (
 )
 OUTCOMES: Final = {"finished": 0, "stopped": 3, "reverted": 4}
 """Exit status of `follow` by the state in which a rollout ends."""
+_LIMIT: Final = re.compile(r"([0-9]{1,7})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
 _ROLLOUT: Final = click.argument("rollout")
 
 
@@ -55,7 +58,8 @@ def rollouts() -> None:
 )
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only machines with this tag, or any of several.")
 @click.option("--location", "location_ids", multiple=True, metavar="ID", help="Only machines there or below.")
-@click.option("--stop-after", type=click.IntRange(0), metavar="N", help="Stop when more than N machines failed.")
+@click.option("--stop-after", default="", metavar="N|PERCENT",
+              help="Stop when more machines failed: a number, or a share of the selected ones such as 5%.")  # fmt: skip
 @click.option("--soak", type=click.IntRange(0), default=600, show_default=True, metavar="SECONDS",
               help="How long a machine must be healthy.")  # fmt: skip
 @click.option("--by-hand", is_flag=True, help="Reach the next stage only by `next`.")
@@ -70,15 +74,25 @@ async def start(
     from rpc.api import ROLLOUTS
 
     owner = (await organization_of(client, organization))["id"]
-    plan = await _plan(client, what, revision, options)
-    if preview:
+    share, count = _limit(options["stop_after"])
+    plan = await _plan(client, what, revision, options) | {"stop_after": count}
+    shown = expected = None
+    if preview or share is not None:
         shown = await client.call(ROLLOUTS, "", "preview_staged_rollout", organization_id=owner, plan=plan)
+    if shown and share is not None:  # the cloud counts machines; it refuses the start if their number has changed
+        expected = shown["selected"]
+        plan["stop_after"] = int(expected * share)
+    if shown and preview:
         if as_json:
             print_json(shown)
         else:
             click.echo(_previewed(shown))
+            if plan["stop_after"] is not None:
+                click.echo(f"it stops when more than {plan['stop_after']} machines fail")
         return
-    created = await client.call(ROLLOUTS, "", "start_staged_rollout", organization_id=owner, plan=plan)
+    created = await client.call(
+        ROLLOUTS, "", "start_staged_rollout", organization_id=owner, plan=plan, expected=expected
+    )
     if as_json:
         print_json({"id": created})
     else:
@@ -103,10 +117,22 @@ async def _plan(client: ApiClient, what: str, revision: str, options: Mapping[st
         "stages": [_stage(text) for text in options["stages"] or ("100",)],
         "tags": list(options["tags"]),
         "location_ids": list(options["location_ids"]),
-        "stop_after": options["stop_after"],
         "soak_seconds": options["soak"],
         "by_hand": options["by_hand"],
     }
+
+
+def _limit(text: str) -> tuple[Fraction | None, int | None]:
+    """Return the share and the number of machines that may fail, of which at most one is set."""
+    if not text:
+        return None, None
+    match = _LIMIT.fullmatch(text)
+    number, share = match.groups() if match else ("", "")
+    if number:
+        return None, int(number)
+    if not share or Fraction(share) > 100:
+        raise click.UsageError(f"--stop-after: {text!r} is neither a number such as 2, nor a share such as 5%")
+    return Fraction(share) / 100, None
 
 
 def _stage(text: str) -> dict[str, Any]:

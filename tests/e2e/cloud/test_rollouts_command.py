@@ -29,14 +29,21 @@ async def test_a_fragment_is_rolled_out_and_taken_back(tmp_path: Path) -> None:
         new = '{"components": [{"name": "arm", "api": "rdk:component:arm", "model": "fake"}]}'
         assert "no rollouts" in await terminal("rollouts", "ls")
         assert "revision 2" in await terminal("fragments", "set", "arms", "-", "--for-rollout", source=new)
-        chosen = ("rollouts", "start", "arms", "--stage", "25%", "--stage", "100", "--stop-after", "1", "--by-hand")
+        chosen = ("rollouts", "start", "arms", "--stage", "25%", "--stage", "100", "--stop-after", "25%", "--by-hand")
         preview = await terminal(*chosen, "--preview")
         assert "4 of 4 machines" in preview
+        for share, number in (("50%", 2), ("49%", 1), ("0", 0)):
+            shown = await terminal("rollouts", "start", "arms", "--stop-after", share, "--preview")
+            assert f"stops when more than {number} machines fail" in shown
+        for wrong in ("-1", "101%", "nan%", "2.5", "some"):
+            refused = await terminal("rollouts", "start", "arms", f"--stop-after={wrong}", status=2)
+            assert "such as 5%" in refused
         assert "is not a stage" in await terminal("rollouts", "start", "arms", "--stage", "some", status=2)
         await terminal(*chosen)
         shown = await terminal("rollouts", "show", "arms")
         assert "arms 1 -> 2: active" in shown
         assert "started by owner" in shown
+        assert json.loads(await terminal("rollouts", "ls", "--json"))[0]["plan"]["stop_after"] == 1
         assert "paused, stage 1 of 2" in await terminal("rollouts", "pause", "arms")
         await terminal("rollouts", "stop", "arms")
         assert "stopped by a person" in await terminal("rollouts", "follow", "arms", status=3)
