@@ -155,12 +155,14 @@ _APIS: Final[Mapping[str, str]] = {
     "board": "rdk:component:board",
     "camera": "rdk:component:camera",
     "encoder": "rdk:component:encoder",
+    "input controller": "rdk:component:input_controller",
     "motor": "rdk:component:motor",
+    "movement sensor": "rdk:component:movement_sensor",
     "sensor": "rdk:component:sensor",
     "mlmodel": "rdk:service:mlmodel",
 }
 _ABOUT_NAME: Final = re.compile(
-    r"\A(?:names? of (?:the|a|its|another) (?:simulated )?|the )(?P<kind>[a-z]+?)s?"
+    r"\A(?:names? of (?:(?:the|a|its|another) )?(?:simulated )?|the )(?P<kind>(?:input |movement )?[a-z]+?)s?"
     r"(?:\Z|(?= (?:that|with|on|whose|of calls|service)\b)|(?=[,;]))"
 )
 _MOTORS: Final = ("left", "right", "left_motors", "right_motors")

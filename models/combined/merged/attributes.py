@@ -19,12 +19,12 @@ MEASUREMENTS = (
 class MergedMovementSensorConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a merged movement sensor: for each measurement, the sensors that may provide it, best first."""
 
-    position: tuple[str, ...] = ()  # movement sensors with a position, such as GPS receivers
-    orientation: tuple[str, ...] = ()  # movement sensors with an orientation
-    compass_heading: tuple[str, ...] = ()  # movement sensors with a compass
-    linear_velocity: tuple[str, ...] = ()  # movement sensors with a velocity
-    angular_velocity: tuple[str, ...] = ()  # movement sensors with an angular velocity, such as gyroscopes
-    linear_acceleration: tuple[str, ...] = ()  # movement sensors with an acceleration
+    position: tuple[str, ...] = ()  # names of movement sensors with a position, such as GPS receivers
+    orientation: tuple[str, ...] = ()  # names of movement sensors with an orientation
+    compass_heading: tuple[str, ...] = ()  # names of movement sensors with a compass
+    linear_velocity: tuple[str, ...] = ()  # names of movement sensors with a velocity
+    angular_velocity: tuple[str, ...] = ()  # names of movement sensors with an angular velocity, such as gyroscopes
+    linear_acceleration: tuple[str, ...] = ()  # names of movement sensors with an acceleration
 
     def __post_init__(self) -> None:
         if not self.sensors():

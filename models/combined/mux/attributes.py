@@ -13,7 +13,7 @@ from schema import Attributes
 class MuxInputControllerConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of several input controllers as one."""
 
-    sources: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # input controllers
+    sources: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the input controllers
 
     def uses(self) -> Iterable[str]:
         """Use those of the input controllers that are present."""

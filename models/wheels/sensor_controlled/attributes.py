@@ -23,7 +23,7 @@ class ControlParameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 class SensorControlledBaseConfig(Attributes, kw_only=True, frozen=True):
     """Attributes of a base that is driven by what movement sensors measure."""
 
-    movement_sensor: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # movement sensors on the base, best first
+    movement_sensor: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # names of the movement sensors on the base
     base: str  # name of the base that is driven
     control_parameters: tuple[ControlParameters, ...] = ()  # gains; default: p 0.3 and i 1
     control_frequency_hz: Annotated[float, msgspec.Meta(gt=0, le=100)] = 10.0  # corrections in a second
