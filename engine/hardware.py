@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -10,8 +11,11 @@ from hal import Hardware
 from hal.sim import World
 from schema import ErrorKind, MachineError
 
+_COMPUTER: Final = (
+    "hal.windows.hardware:WindowsHardware" if sys.platform == "win32" else "hal.linux.hardware:LinuxHardware"
+)
 _FAMILIES: Final = {
-    "linux": "hal.linux.hardware:LinuxHardware",
+    "linux": _COMPUTER,  # the hardware of this computer, also where it does not run Linux
     "gpiozero": "hal.zero.hardware:ZeroHardware",
 }
 

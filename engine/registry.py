@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -109,6 +111,12 @@ def _imported(path: str) -> type[Resource]:
     try:
         cls = getattr(importlib.import_module(module), name)
     except Exception as error:
+        if lacking := _lacking(error):
+            raise MachineError(
+                f"{path} does not work on this operating system: {lacking}",
+                kind=ErrorKind.UNSUPPORTED,
+                remedy="run this machine on Linux, or remove the resource",
+            ) from error
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         raise MachineError(
             f"{path} could not be loaded: {error}",
@@ -118,3 +126,12 @@ def _imported(path: str) -> type[Resource]:
     if not (isinstance(cls, type) and issubclass(cls, Resource)):
         raise MachineError(f"{path} is not a Resource class", kind=ErrorKind.INTERNAL)
     return cls
+
+
+def _lacking(error: Exception) -> str:
+    """Return what Python's own library does not have on this operating system, if that was the reason of an error."""
+    if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:
+        return f"Python has no module {error.name} here"
+    if isinstance(error, AttributeError) and error.obj in (os, signal):
+        return f"Python has no {error.obj.__name__}.{error.name} here"
+    return ""

@@ -2,6 +2,7 @@
 
 Public, in the order in which to read them:
 
+* `clock_changes`: Notification when the clock of the computer is set
 * `errors`: Errors of hardware, each with a category of the cause and a remedy
 * `lines`: Split a stream of bytes into lines
 * `nmea`: NMEA 0183: sentences of satellite receivers and compasses, combined into the current facts
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hal.clock_changes import ClockChanges as ClockChanges
     from hal.errors import Fault as Fault
     from hal.errors import HalError as HalError
     from hal.hardware import Hardware as Hardware
@@ -30,6 +32,7 @@ else:
     __getattr__, __dir__, __all__ = open_door(
         __name__,
         {
+            "clock_changes": ["ClockChanges"],
             "errors": ["Fault", "HalError"],
             "lines": ["LineBuffer"],
             "nmea": ["LONGEST", "QUALITY", "Receiver"],

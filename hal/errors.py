@@ -34,7 +34,6 @@ _KIND: Final = {
 # Errno values of Linux character devices (errno(3)); all others are faults of the bus.
 _ERRNO: Final = {
     errno.ENXIO: Fault.NO_ACKNOWLEDGE,
-    errno.EREMOTEIO: Fault.NO_ACKNOWLEDGE,
     errno.ETIMEDOUT: Fault.TIMEOUT,
     errno.ENOENT: Fault.GONE,
     errno.ENODEV: Fault.GONE,
@@ -47,6 +46,8 @@ _ERRNO: Final = {
     errno.EINVAL: Fault.UNSUPPORTED,
     errno.EOPNOTSUPP: Fault.UNSUPPORTED,
 }
+if (_remote := getattr(errno, "EREMOTEIO", None)) is not None:  # only Linux has it
+    _ERRNO[_remote] = Fault.NO_ACKNOWLEDGE
 
 _REMEDY: Final = {
     Fault.NO_ACKNOWLEDGE: "check the wiring, the power and the address",

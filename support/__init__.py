@@ -13,6 +13,8 @@ Public, in the order in which to read them:
 * `start`: Start of a program: signals that arrive before it can stop in order, and imports of its large modules
 * `systemd`: Messages to the service manager that started this program: readiness, status, stopping and the watchdog
 * `worker`: Threads that run blocking calls one after the other, awaited from Trio
+* `worker_windows`: A thread that writes to a descriptor which may block, for programs whose system cannot tell whether
+  it would
 * `plot`: Plots of channels over time as SVG: axes with round numbers, units, a legend
 * `side_tasks`: A background task for async generators: its failure ends the current or next wait without cancelling the
   consumer
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from support.rate import Bucket as Bucket
     from support.side_tasks import SideTask as SideTask
     from support.side_tasks import side_task as side_task
+    from support.start import STOP_SIGNALS as STOP_SIGNALS
     from support.start import held_signal as held_signal
     from support.start import hold_signals as hold_signals
     from support.start import lean_imports as lean_imports
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from support.worker import RunBlocking as RunBlocking
     from support.worker import Worker as Worker
     from support.worker import run_once as run_once
+    from support.worker_windows import ThreadedWriter as ThreadedWriter
 else:
     from schema.doors import open_door
 
@@ -68,9 +72,10 @@ else:
             "delays": ["DoublingDelay", "doubled"],
             "program_version": ["version"],
             "rate": ["Bucket"],
-            "start": ["held_signal", "hold_signals", "lean_imports", "release_signals"],
+            "start": ["STOP_SIGNALS", "held_signal", "hold_signals", "lean_imports", "release_signals"],
             "systemd": ["ServiceManager"],
             "worker": ["CLOSING_LIMIT", "HangingCallError", "RunBlocking", "Worker", "run_once"],
+            "worker_windows": ["ThreadedWriter"],
             "plot": ["Panel", "panels_of", "render_plot"],
             "side_tasks": ["SideTask", "side_task"],
         },

@@ -15,7 +15,12 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
 
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+# Signals that end a program in order; on Windows also CTRL_BREAK, the only one that reaches another process.
+if sys.platform == "win32":
+    STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGBREAK)
+else:
+    STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
 _DEFAULTS: Final[tuple[Any, ...]] = (signal.SIG_DFL, signal.default_int_handler)
 _held: list[int] = []
 
@@ -25,7 +30,7 @@ def hold_signals() -> None:
 
     Handlers that are installed already are kept, and signals that the parent process ignores stay ignored.
     """
-    for number in _SIGNALS:
+    for number in STOP_SIGNALS:
         if signal.getsignal(number) in _DEFAULTS:
             try:
                 signal.signal(number, _hold_signal)
@@ -40,9 +45,9 @@ def held_signal() -> int | None:
 
 def release_signals() -> None:
     """Restore the default handlers, for a command that needs no ordered stop; raise a signal that was held."""
-    for number, default in zip(_SIGNALS, _DEFAULTS, strict=True):
+    for number in STOP_SIGNALS:
         if signal.getsignal(number) is _hold_signal:
-            signal.signal(number, default)
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if (pending := held_signal()) is not None:
         signal.raise_signal(pending)
 

@@ -220,7 +220,7 @@ def preload() -> None:
     with lean_imports():
         for package in PACKAGES:
             for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-                if module.name not in PROGRAMS and not module.name.endswith(".__main__"):
+                if module.name not in PROGRAMS and not module.name.endswith((".__main__", "_windows")):
                     importlib.import_module(module.name)
     trio.run(importlib.import_module("cloud.web.common.site").compile_pages)
     importlib.import_module("runtime.parts.web.render").compile_pages()

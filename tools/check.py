@@ -11,6 +11,9 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 CHECKS: dict[str, list[str]] = {
     "types": [str(BIN / "mypy")],
+    "windows": [sys.executable, "-m", "tools.check_types", "win32"],
+    "macos": [sys.executable, "-m", "tools.check_types", "darwin"],
+    "platforms": [sys.executable, "-m", "tools.check_platforms"],
     "web": [sys.executable, "-m", "tools.web", "check"],
     "docs": [str(BIN / "sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
     "floors": [str(BIN / "lint-imports"), "--no-cache"],

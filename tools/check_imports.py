@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-ROOMS: Final = frozenset({"e2e", "fuzz", "hil", "netns", "sim", "unit"})  # folders of `tests`
+ROOMS: Final = frozenset({"e2e", "fuzz", "hil", "netns", "sim", "unit", "wine"})  # folders of `tests`
 # The rooms whose modules the files of a folder may import; a file belongs to the longest of its folders here.
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "tests/helpers/": frozenset(),

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from uplink.http import responding as responding
     from uplink.log_upload import upload_logs as upload_logs
     from uplink.platforms import platform as platform
+    from uplink.platforms import system as system
     from uplink.platforms import tags as tags
     from uplink.watch import Send as Send
     from uplink.watch import Watch as Watch
@@ -71,7 +72,7 @@ else:
             "authorities": ["CloudAuthorities", "authorities_path"],
             "files": ["FileReading", "FileSource", "decode_text"],
             "http": ["Headers", "error_text", "headers_of", "read_body", "read_up_to", "responding"],
-            "platforms": ["platform", "tags"],
+            "platforms": ["platform", "system", "tags"],
             "watch": ["Send", "Watch"],
             "dial": [
                 "HERE",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,11 @@ from schema import ConfigError, substitute
 from schema.decoding import JSONSyntaxError
 from schema.document import Decoded, decode_document
 from support.files import Inotify, watched_places
+
+if sys.platform == "win32":
+    from support.files import open_file as _open_file
+else:
+    _open_file = os.open
 
 SETTLE: Final = 0.05
 """Seconds without a further event after which a file counts as written. An editor's save takes a few milliseconds."""
@@ -51,7 +57,7 @@ class FileSource:
         """Read the file now. Never raises."""
         try:
             # Opening must not block if the path is a FIFO or device.
-            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = _open_file(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     return self._problem("is not a regular file", "use the path of a JSON file")
@@ -62,7 +68,7 @@ class FileSource:
         except FileNotFoundError:
             return self._problem("does not exist", "create the file; it is read as soon as it exists")
         except PermissionError:
-            return self._problem("cannot be read", f"allow user {os.geteuid()} to read it")
+            return self._problem("cannot be read", "make it readable for the user that runs this program")
         except OSError as error:
             return self._problem(f"cannot be read: {error.strerror}", "")
         if len(data) > MAX_BYTES:

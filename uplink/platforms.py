@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,8 +32,24 @@ _RELEASE: Final = re.compile(r"# R(\d+) \(release\), REVISION: (\d+(?:\.\d+)*)")
 
 def platform() -> str:
     """Return this computer's operating system and processor, as reported by the kernel."""
-    kernel = os.uname()
-    return f"{kernel.sysname.lower()}/{kernel.machine}"
+    return f"{system()}/{machine()}"
+
+
+def system() -> str:
+    """Return the operating system: linux, darwin or windows."""
+    if sys.platform == "win32":
+        return "windows"
+    else:  # noqa: RET505 - the type checker reads only one of them
+        return os.uname().sysname.lower()
+
+
+def machine() -> str:
+    """Return the processor, by the kernel's name: x86_64, aarch64."""
+    if sys.platform == "win32":
+        processor = os.environ.get("PROCESSOR_ARCHITECTURE", "AMD64").lower()
+        return {"amd64": "x86_64", "arm64": "aarch64"}.get(processor, processor)
+    else:  # noqa: RET505
+        return os.uname().machine
 
 
 @cache

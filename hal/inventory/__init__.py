@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hal.inventory.rules import shipped_rules as shipped_rules
     from hal.inventory.scanning import take_inventory as take_inventory
     from hal.inventory.serial_port import is_stable as is_stable
+    from hal.inventory.serial_port import serial_port_paths as serial_port_paths
     from hal.inventory.serial_port import serial_ports as serial_ports
     from hal.inventory.sysfs import ROOT as ROOT
 else:
@@ -38,7 +39,7 @@ else:
         {
             "board": ["device_tree", "find_board"],
             "findings": ["HardwareProblem", "Inventory", "SerialFinding", "UsbFinding"],
-            "serial_port": ["is_stable", "serial_ports"],
+            "serial_port": ["is_stable", "serial_port_paths", "serial_ports"],
             "sysfs": ["ROOT"],
             "rules": ["INSTALLED_RULES", "rule_groups", "shipped_rules"],
             "scanning": ["take_inventory"],

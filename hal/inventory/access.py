@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +35,9 @@ class DeviceNode:
 
 def current_user() -> User:
     """Return the user of this process."""
+    import grp
+    import pwd
+
     uid = os.geteuid()
     try:
         name = pwd.getpwuid(uid).pw_name
@@ -100,6 +101,8 @@ def _why(node: DeviceNode, user: User, group: str) -> tuple[str, str]:
 
 def _owner(node: DeviceNode) -> str:
     try:
+        import pwd
+
         owner = pwd.getpwuid(node.uid).pw_name
     except KeyError:
         owner = str(node.uid)
@@ -108,6 +111,8 @@ def _owner(node: DeviceNode) -> str:
 
 def _group(gid: int) -> str:
     try:
+        import grp
+
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return ""

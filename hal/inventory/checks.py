@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import grp
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +98,8 @@ def _rules(root: Path) -> Iterator[HardwareProblem]:
 
 def _exists(group: str, root: Path) -> bool:
     if root == ROOT:
+        import grp
+
         return any(entry.gr_name == group for entry in grp.getgrall())
     return any(line.startswith(f"{group}:") for line in text(root / "etc/group").splitlines())
 

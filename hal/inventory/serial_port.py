@@ -113,3 +113,8 @@ def _text(file: Path) -> str:
         return file.read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+def serial_port_paths(root: Path = ROOT) -> list[str]:
+    """Return the paths of the USB serial ports, stable ones if available."""
+    return sorted(port.best for port in serial_ports(root) if port.identity is not None)

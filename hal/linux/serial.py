@@ -147,8 +147,3 @@ def _open_error(path: str, error: Exception, root: Path) -> HalError:
                 return HalError(f"{path}: {cause.strerror}; {listed(serial_ports(root))}", Fault.GONE)
             return failure
     return HalError(f"{path}: {error}", Fault.UNSUPPORTED, remedy="choose a serial port")
-
-
-def serial_port_paths(root: Path = ROOT) -> list[str]:
-    """Return the paths of the USB serial ports, stable ones if available."""
-    return sorted(port.best for port in serial_ports(root) if port.identity is not None)

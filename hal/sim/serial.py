@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ def serial_line() -> Iterator[SimSerial]:
     """Create a serial line while the context is open; leaving it unplugs the device."""
     master, slave = os.openpty()
     try:
+        import tty  # only the pseudo-terminals of POSIX need it
+
         tty.setraw(slave)
         line = SimSerial(os.ttyname(slave), DescriptorStream(master, "the device's end"))
     finally:

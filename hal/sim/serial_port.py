@@ -7,7 +7,6 @@ with a virtual clock. For drivers there is no difference.
 from __future__ import annotations
 
 import os
-import tty
 from collections.abc import Iterable
 from typing import NoReturn
 
@@ -134,6 +133,8 @@ class _Pty:
     def __init__(self, name: str) -> None:
         master, slave = os.openpty()
         try:
+            import tty  # only the pseudo-terminals of POSIX need it
+
             tty.setraw(slave)
             self.terminal = os.ttyname(slave)
             self.far: trio.abc.Stream = DescriptorStream(master, f"the device's end of {name}")

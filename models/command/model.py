@@ -17,6 +17,7 @@ from schema import ErrorKind, MachineError
 from support import unwrap
 
 GRACE: Final = 1.0  # seconds between asking a program to end and killing it
+_kill_group: Final = os.killpg  # systems without it, on which the model cannot be used, say so here
 STDERR_SHOWN: Final = 300  # characters of a failed program's stderr in the error
 CHUNK: Final = 16384  # bytes
 
@@ -93,7 +94,7 @@ class CommandSensor(Sensor):
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
     try:
-        os.killpg(pid, number)
+        _kill_group(pid, number)
     except ProcessLookupError:
         pass
 

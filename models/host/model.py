@@ -6,6 +6,7 @@ All values are read from files of the kernel in memory, without threads or proce
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Final
@@ -86,14 +87,14 @@ class HostSensor(Sensor):
 
     def _disk(self) -> Iterator[tuple[str, Value]]:
         try:
-            disk = os.statvfs(self.attributes.disk_path)
+            disk = shutil.disk_usage(self.attributes.disk_path)
         except OSError:
             return
-        yield "disk_total_bytes", disk.f_blocks * disk.f_frsize
-        yield "disk_available_bytes", disk.f_bavail * disk.f_frsize
-        usable = disk.f_blocks - disk.f_bfree + disk.f_bavail
+        yield "disk_total_bytes", disk.total
+        yield "disk_available_bytes", disk.free
+        usable = disk.used + disk.free  # without the space that is reserved for root
         if usable:
-            yield "disk_used_pct", round(100.0 * (1 - disk.f_bavail / usable), 1)
+            yield "disk_used_pct", round(100.0 * (1 - disk.free / usable), 1)
 
     def _network(self) -> Iterator[tuple[str, Value]]:
         """Yield bytes since boot over all interfaces except loopback."""

@@ -21,7 +21,7 @@ from rpc.errors import (
 from rpc.http2.codec import frames
 from rpc.http2.codec.hpack import Decoder
 from rpc.http2.flow import Stream
-from rpc.http2.writer import Writer
+from rpc.http2.writer import DIRECT, Writer
 from rpc.inbox import Budget
 from rpc.limits import Limits
 from rpc.statistics import Statistics
@@ -71,7 +71,7 @@ class Streams:
 
     def __init__(self, stream: trio.abc.Stream, limits: Limits, statistics: Statistics, peer: Peer) -> None:
         self.stream = stream
-        self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1
+        self._fd = stream.socket.fileno() if DIRECT and isinstance(stream, trio.SocketStream) else -1
         self.limits = limits
         self.statistics = statistics
         self.peer = peer

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
 from rpc.errors import Reason
 from rpc.limits import Limits
 
+DIRECT: Final = sys.platform != "win32"  # there, os.read and os.write refuse the descriptor of a socket
 _SLICE = 65536  # bytes that a slow peer must accept within `write_stall`
 
 
@@ -40,7 +43,7 @@ class Writer:
     def __init__(self, stream: trio.abc.Stream, limits: Limits, on_lost: Callable[[Reason | None], None]) -> None:
         self._stream = stream
         # Writing directly to a plain socket avoids Trio's checkpoints and lock; a TLS stream must write itself.
-        self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1
+        self._fd = stream.socket.fileno() if DIRECT and isinstance(stream, trio.SocketStream) else -1
         self._limits = limits
         self._on_lost = on_lost
         self._chunks: list[bytes | bytearray | memoryview] = []

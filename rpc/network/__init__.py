@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rpc.network import mdns as mdns
     from rpc.network.descriptors import connections as connections
     from rpc.network.descriptors import raise_descriptors as raise_descriptors
+    from rpc.network.listeners import HAS_UNIX_SOCKETS as HAS_UNIX_SOCKETS
     from rpc.network.listeners import names_of as names_of
     from rpc.network.listeners import only_loopback as only_loopback
     from rpc.network.listeners import open_listeners as open_listeners
@@ -45,7 +46,14 @@ else:
         __name__,
         {
             "descriptors": ["connections", "raise_descriptors"],
-            "listeners": ["names_of", "only_loopback", "open_listeners", "open_unix_listener", "parse_address"],
+            "listeners": [
+                "HAS_UNIX_SOCKETS",
+                "names_of",
+                "only_loopback",
+                "open_listeners",
+                "open_unix_listener",
+                "parse_address",
+            ],
             "network_interfaces": [
                 "Address",
                 "Interface",

@@ -15,6 +15,10 @@ from rpc.network.holder import holder
 from schema import ConfigError, ErrorKind, MachineError
 
 BACKLOG: Final = 128
+_UNIX: Final[int | None] = getattr(socket, "AF_UNIX", None)
+HAS_UNIX_SOCKETS: Final = _UNIX is not None
+"""Whether Python supports Unix sockets here; it does not on Windows."""
+
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _NO_SUCH_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
@@ -74,7 +78,13 @@ async def open_unix_listener(path: Path, *, mode: int = 0o600) -> trio.SocketLis
 
     Raises MachineError if the path is unavailable.
     """
-    sock = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    if _UNIX is None:
+        raise MachineError(
+            f"cannot listen on {path}: this system has no Unix sockets",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="use an address such as localhost:8080",
+        )
+    sock = trio.socket.socket(_UNIX, trio.socket.SOCK_STREAM)
     try:
         if await trio.Path(path).is_socket() and not await _answered(path):
             await trio.Path(path).unlink(missing_ok=True)
@@ -106,7 +116,7 @@ def names_of(listeners: Sequence[trio.SocketListener]) -> list[str]:
 def only_loopback(listeners: Sequence[trio.SocketListener]) -> bool:
     """Return True if no listener is reachable from another computer."""
     return all(
-        listener.socket.family == socket.AF_UNIX
+        listener.socket.family == _UNIX
         or listener.socket.getsockname()[0] in ("::1",)
         or str(listener.socket.getsockname()[0]).startswith("127.")
         for listener in listeners

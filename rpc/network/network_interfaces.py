@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -49,15 +50,6 @@ class Interface:
     loopback: bool
     multicast: bool
     addresses: tuple[Address, ...]
-
-
-def interfaces() -> tuple[Interface, ...]:
-    """Return the interfaces that are up, with their usable addresses. OSError if the kernel does not list them."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as sock:
-        sock.bind((0, 0))
-        links = list(_dump(sock, _GETLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
-        addresses = list(_dump(sock, _GETADDR, _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
-    return read_interfaces(links, addresses)
 
 
 def outward() -> list[str]:
@@ -152,32 +144,67 @@ def _attributes(payload: bytes, at: int) -> Iterator[tuple[int, bytes]]:
         at += length + 3 & ~3
 
 
-class InterfaceChanges:
-    """Subscription to changes of interfaces and addresses; close it with `close`. OSError if the kernel refuses."""
+if sys.platform == "win32":
 
-    def __init__(self) -> None:
-        self._sock = socket.socket(
-            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE
+    def interfaces() -> tuple[Interface, ...]:
+        """Return one interface with the addresses to which the name of this computer resolves. Raises OSError."""
+        from rpc.network.interfaces_windows import own_addresses
+
+        addresses = own_addresses()
+        return (
+            (Interface(1, "this computer", loopback=False, multicast=True, addresses=addresses),) if addresses else ()
         )
-        try:
-            self._sock.bind((0, _GROUPS))
-        except BaseException:
-            self._sock.close()
-            raise
 
-    async def wait(self) -> None:
-        """Wait until something may have changed since the last call. A checkpoint."""
-        await trio.lowlevel.wait_readable(self._sock)
-        while True:
+    class InterfaceChanges:
+        """Changes of addresses are not reported on Windows: creating it raises OSError."""
+
+        def __init__(self) -> None:
+            raise OSError(
+                errno.EOPNOTSUPP, "mDNS needs the kernel's list of network interfaces, which does not exist on Windows"
+            )
+
+        async def wait(self) -> None:
+            """Is never called."""
+
+        def close(self) -> None:
+            """Is never called."""
+
+else:
+
+    def interfaces() -> tuple[Interface, ...]:
+        """Return the interfaces that are up, with their usable addresses. OSError if the kernel does not list them."""
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as sock:
+            sock.bind((0, 0))
+            links = list(_dump(sock, _GETLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
+            addresses = list(_dump(sock, _GETADDR, _IFADDR.pack(socket.AF_UNSPEC, 0, 0, 0, 0)))
+        return read_interfaces(links, addresses)
+
+    class InterfaceChanges:
+        """Subscription to changes of interfaces and addresses; close it with `close`. OSError if the kernel refuses."""
+
+        def __init__(self) -> None:
+            self._sock = socket.socket(
+                socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE
+            )
             try:
-                self._sock.recv(_BUFFER)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno != errno.ENOBUFS:  # messages were lost, so something has changed
-                    raise
+                self._sock.bind((0, _GROUPS))
+            except BaseException:
+                self._sock.close()
+                raise
 
-    def close(self) -> None:
-        """Close the socket; a pending `wait` raises ClosedResourceError."""
-        trio.lowlevel.notify_closing(self._sock)
-        self._sock.close()
+        async def wait(self) -> None:
+            """Wait until something may have changed since the last call. A checkpoint."""
+            await trio.lowlevel.wait_readable(self._sock)
+            while True:
+                try:
+                    self._sock.recv(_BUFFER)
+                except BlockingIOError:
+                    return
+                except OSError as error:
+                    if error.errno != errno.ENOBUFS:  # messages were lost, so something has changed
+                        raise
+
+        def close(self) -> None:
+            """Close the socket; a pending `wait` raises ClosedResourceError."""
+            trio.lowlevel.notify_closing(self._sock)
+            self._sock.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -279,12 +280,20 @@ def _examine(certificate: Path, key: Path) -> CertificateFacts:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[Path]:
-    """Yield the path of a temporary file in memory, because the library reads only files."""
-    descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        yield Path(f"/proc/self/fd/{descriptor}")
+    """Yield the path of a temporary file, because the library reads only files: in memory, or outside Linux on disk."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            yield Path(f"/proc/self/fd/{descriptor}")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="tls-") as folder:  # only this user can enter it
+            path = Path(folder, "file")
+            path.write_bytes(data)
+            yield path
 
 
 def _read(path: Path, what: str) -> bytes:

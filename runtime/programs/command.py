@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from engine import home
+from rpc.network import HAS_UNIX_SOCKETS
 from schema import ConfigError
 from schema.document import WORDS, MachineDocument, Module, parse_level
 from telemetry.logs import compile_pattern, pattern_matches
@@ -44,8 +45,8 @@ def data_folder(environment: Mapping[str, str], document: MachineDocument) -> Pa
 
 
 def uses_tcp(module: Module, environment: Mapping[str, str]) -> bool:
-    """Return whether the module uses TCP, as set in its entry, or for all modules by VIAM_TCP_SOCKETS."""
-    return module.tcp_mode or environment.get(TCP_VARIABLE, "").lower() in _YES
+    """Return whether the module uses TCP: as set in its entry, by VIAM_TCP_SOCKETS, or without Unix sockets, always."""
+    return module.tcp_mode or not HAS_UNIX_SOCKETS or environment.get(TCP_VARIABLE, "").lower() in _YES
 
 
 def socket_address(folder: Path, name: str) -> Path:

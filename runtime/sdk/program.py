@@ -23,6 +23,7 @@ from runtime.sdk.offers import OfferedDrivers
 from runtime.sdk.start import ModuleStart, parse_start
 from schema import MachineError
 from schema.document import LogRule, MachineDocument, ResourceEntry
+from support import STOP_SIGNALS
 from telemetry.logs import ConsoleSink, Logs, configure_logs
 from telemetry.logs.logger_names import of_module
 
@@ -92,7 +93,7 @@ async def _run(offers: OfferedDrivers, start: ModuleStart, sink: MachineSink, lo
 
 
 async def _stop_on_signals(module: RunningModule, *, task_status: trio.TaskStatus[None]) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         task_status.started()
         async for number in signals:
             module.stop(f"received {signal.Signals(number).name}")

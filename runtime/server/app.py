@@ -23,7 +23,7 @@ from runtime.server.configuration import Configuration, DocumentSource
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema import MachineError
-from support import held_signal, version
+from support import STOP_SIGNALS, held_signal, version
 from telemetry.logs import ConsoleSink, FileSink, Logs, Sink, configure_logs, log_event
 from telemetry.metrics import loop_passes
 from uplink import FileReading, FileSource, decode_text
@@ -134,7 +134,7 @@ def _view_of(machine: Machine) -> MachineSource:
 
 async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> None:
     """Request an orderly shutdown on the first signal; a second one limits it to SECOND_SIGNAL_LIMIT seconds."""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         task_status.started()
         early = held_signal()
         number = early if early is not None else await anext(signals)

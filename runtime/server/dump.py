@@ -17,6 +17,7 @@ import msgspec
 from engine import Registry
 from models import BUILTIN
 from schema import API, Model, json_schema
+from support.files import set_mode
 
 
 def resources(registry: Registry) -> list[dict[str, Any]]:
@@ -87,7 +88,7 @@ def _own_comments(config: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
 def dump_resources(path: Path) -> None:
     """Write the built-in models to `path`, mode 0600, indented with tabs; OSError if it cannot be written."""
     text = json.dumps(resources(Registry(BUILTIN)), indent="\t", ensure_ascii=False) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, 0o600)
+        set_mode(descriptor, 0o600)
         file.write(text)

@@ -1,13 +1,24 @@
-"""The time zone of the device, as the C library determines it: the variable TZ, otherwise /etc/localtime."""
+"""The time zone of the device, as the C library determines it: the variable TZ, otherwise /etc/localtime.
+
+Without either it is UTC, and on Windows the zone of the system.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import sys
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
+
+if sys.platform == "win32":
+    from support.clock.zone_windows import SystemZone
+
+    _WITHOUT_FILE: Final[tzinfo] = SystemZone()
+else:
+    _WITHOUT_FILE: Final[tzinfo] = UTC
 
 LOCALTIME: Final = Path("/etc/localtime")
 _MAX_BYTES: Final = 1 << 20
@@ -31,7 +42,7 @@ def device_zone(variable: str | None, localtime: Path = LOCALTIME) -> Zone:
         try:
             return Zone(_read(localtime))
         except FileNotFoundError:
-            return Zone(UTC)
+            return Zone(_WITHOUT_FILE)
         except (OSError, ValueError) as error:
             return Zone(UTC, f"{localtime} cannot be used: {str(error)[:200]}")
     try:

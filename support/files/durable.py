@@ -3,8 +3,44 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
+
+if sys.platform == "win32":
+    from support.files.durable_windows import move_over
+    from support.files.durable_windows import open_file as open_file
+    from support.files.durable_windows import read_at as read_at
+    from support.files.durable_windows import set_mode as set_mode
+    from support.files.durable_windows import sync_data as sync_data
+    from support.files.durable_windows import sync_file as sync_file
+    from support.files.durable_windows import sync_folder as sync_folder
+    from support.files.durable_windows import write_at as write_at
+else:
+    set_mode = os.fchmod
+    open_file = os.open  # on Windows, one that lets others rename and delete the open file
+    read_at, write_at = os.pread, os.pwrite
+    sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
+    def move_over(source: Path, target: Path) -> None:
+        """Rename a file, replacing another one."""
+        source.replace(target)
+
+    def sync_file(path: Path) -> None:
+        """Write the content of a file to the disk. Raises OSError."""
+        _sync(path, os.O_RDONLY)
+
+    def sync_folder(folder: Path) -> None:
+        """Write the entries of a folder to the disk: which files it has, not their content. Raises OSError."""
+        _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _sync(path: Path, flags: int) -> None:
+        descriptor = os.open(path, flags)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
 
 PART: Final = ".part"
 """Ending of a file that will replace another one. A file that a power cut left is removed by the next replacement."""
@@ -16,11 +52,11 @@ def create_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     Only the owner can read it before it is complete. Raises FileExistsError and other OSErrors. Its entry in the folder
     is durable after `sync_folder`.
     """
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
         file.flush()
         if mode != 0o600:
-            os.fchmod(file.fileno(), mode)
+            set_mode(file.fileno(), mode)
         os.fsync(file.fileno())
 
 
@@ -35,7 +71,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     part.unlink(missing_ok=True)  # left by an interrupted write, possibly with another mode
     try:
         create_file(part, content, mode)
-        part.replace(path)
+        move_over(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -47,23 +83,5 @@ def replace_link(link: Path, target: str | Path) -> None:
     part = link.with_name(link.name + PART)
     part.unlink(missing_ok=True)
     part.symlink_to(target)
-    part.replace(link)
+    move_over(part, link)
     sync_folder(link.parent)
-
-
-def sync_file(path: Path) -> None:
-    """Write the content of a file to the disk. Raises OSError."""
-    _sync(path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to the disk: which files it has, not their content. Raises OSError."""
-    _sync(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from support.files import private
+from support.files.durable import open_file, sync_data
 
 SMALL: Final = 10
 STAMP: Final = "%Y-%m-%dT%H-%M-%SZ"
@@ -49,8 +50,8 @@ class FileRing:
         while True:  # a second file within one second is named after the next second
             path = self.folder / f"{self._prefix}{now.astimezone(UTC).strftime(STAMP)}{self._suffix}"
             try:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-                self._fd = os.open(path, flags, private.FILE)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+                self._fd = open_file(path, flags, private.FILE)
                 break
             except FileExistsError:
                 now += timedelta(seconds=1)
@@ -76,7 +77,7 @@ class FileRing:
 
         def wait() -> None:
             try:
-                os.fdatasync(fd)
+                sync_data(fd)
             finally:
                 os.close(fd)
 

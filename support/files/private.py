@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -19,18 +20,29 @@ def make_folder(path: Path) -> None:
             folder.mkdir(mode=FOLDER, exist_ok=True)
 
 
-def is_open(path: Path) -> bool:
-    """Return whether group or others have any permission for `path`; False if it does not exist."""
-    try:
-        return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
-    except FileNotFoundError:
+if sys.platform == "win32":
+
+    def is_open(path: Path) -> bool:
+        """Return False: Windows has access lists instead, and the folders of a user are closed to other users."""
         return False
 
+    def is_own(path: Path) -> bool:
+        """Return True: see `is_open`."""
+        return True
 
-def is_own(path: Path) -> bool:
-    """Return whether `path` belongs to this user and is not a shared folder like /tmp."""
-    status = path.stat()
-    return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
+else:
+
+    def is_open(path: Path) -> bool:
+        """Return whether group or others have any permission for `path`; False if it does not exist."""
+        try:
+            return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
+        except FileNotFoundError:
+            return False
+
+    def is_own(path: Path) -> bool:
+        """Return whether `path` belongs to this user and is not a shared folder like /tmp."""
+        status = path.stat()
+        return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
 
 
 def close(path: Path) -> bool:

@@ -17,17 +17,18 @@ from typing import Any, Final
 
 import trio
 
-from support.foreign.child import NICE
-from support.foreign.stream import BadArchiveError
+from support.foreign.stream import BadArchiveError, NoSpaceError
 from support.foreign.tar import Bounds
-from support.foreign.unpacking import NoSpaceError
+from support.foreign.unpacking import check_system
 
+NICE: Final = 10  # lower priority than what the parent serves
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
 _PROGRAM: Final = (
     f"import os; os.nice({NICE}); import sys; sys.path.insert(0, {_ROOT!r}); "  # -I: nothing else is on the path
     "from support.foreign.child import main; main()"
 )
 _COMMAND: Final = (sys.executable, "-I", "-S", "-c", _PROGRAM)
+_KILLED: Final = frozenset(-getattr(signal, name, 0) for name in ("SIGXCPU", "SIGKILL", "SIGALRM")) - {0}
 _OPTIONS: Final[Mapping[str, Any]] = {"env": {}, "cwd": "/", "start_new_session": True, "stderr": subprocess.DEVNULL}
 
 
@@ -37,6 +38,7 @@ async def unpack_apart(archive: Path, folder: Path, bounds: Bounds, *, begin: in
     The caller removes the folder after an error, and if it is cancelled, which kills the process at once. Raises what
     `support.foreign.unpacking.unpack` raises, and BadArchiveError if the archive takes too much time or memory.
     """
+    check_system()
     order = _order(archive, folder, bounds, begin)
     with trio.move_on_after(bounds.wall):
         try:
@@ -52,6 +54,7 @@ async def unpack_apart(archive: Path, folder: Path, bounds: Bounds, *, begin: in
 
 def unpack_apart_blocking(archive: Path, folder: Path, bounds: Bounds, *, begin: int = 0) -> None:
     """Do what `unpack_apart` does, for a worker thread."""
+    check_system()
     order = _order(archive, folder, bounds, begin)
     try:
         done = subprocess.run(_COMMAND, input=order, stdout=subprocess.PIPE, timeout=bounds.wall, **_OPTIONS)
@@ -78,7 +81,7 @@ def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _raise_for(status: int, output: bytes, bounds: Bounds) -> None:
-    if status in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
+    if status in _KILLED:
         raise _too_long(bounds)
     if status or not output:
         raise BadArchiveError(f"the process that unpacks it ended unexpectedly (status {status})")

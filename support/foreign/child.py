@@ -16,11 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from support.foreign.stream import BadArchiveError
+from support.foreign.stream import BadArchiveError, NoSpaceError
 from support.foreign.tar import Bounds
-from support.foreign.unpacking import NoSpaceError, unpack
+from support.foreign.unpacking import unpack
 
-NICE: Final = 10  # lower priority than what the parent serves
 DESCRIPTORS: Final = 300  # a path has fewer folders
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import lzma
 import zlib
 from collections.abc import Callable
@@ -12,6 +13,14 @@ PIECE: Final = 256 * 1024
 MAX_MEMORY: Final = 256 << 20  # bytes for a decompressor of xz; `xz -9` needs 65 MiB
 MAX_ZEROS: Final = 1 << 20  # bytes of padding after the compressed data; tar and tapes use at most 512 KiB
 MAX_STREAMS: Final = 50_000  # compressed streams one after the other; parallel programs write one per 900 KB
+
+
+class NoSpaceError(OSError):
+    """The archive does not fit on the disk, of which Bounds.reserve stays free."""
+
+    def __init__(self, free: int, needed: int) -> None:
+        self.free, self.needed = free, needed
+        super().__init__(errno.ENOSPC, f"the disk has {free >> 20} MiB free, too little for {needed >> 20} MiB more")
 
 
 class BadArchiveError(Exception):

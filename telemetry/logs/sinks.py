@@ -8,8 +8,8 @@ at once are dropped and counted, and the count is written when it accepts text a
 from __future__ import annotations
 
 import os
-import select
 import stat
+import sys
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -21,8 +21,6 @@ MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 
 KEPT_FILES: Final = 7
 """Number of older files to keep in addition to the current one."""
-
-_ATOMIC: Final = select.PIPE_BUF  # a writable pipe accepts this many bytes without blocking
 
 
 class Notice(NamedTuple):
@@ -42,48 +40,55 @@ class Sink(Protocol):
         """Release all resources; `write` is not called afterwards."""
 
 
-class ConsoleSink:
-    """Writes lines to a file descriptor, which stays open; in colour if it is a terminal and NO_COLOR is not set."""
+if sys.platform == "win32":
+    from telemetry.logs.console_windows import ConsoleSink as ConsoleSink
+else:
+    import select
 
-    def __init__(self, fd: int = 1) -> None:
-        self._fd = fd
-        self._colour = os.isatty(fd) and not os.environ.get("NO_COLOR")
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLOUT)
-        self._broken_line = False
-        self.dropped = 0
-        """Number of messages lost since the last one that was written."""
+    _ATOMIC: Final = select.PIPE_BUF  # a writable pipe accepts this many bytes without blocking
 
-    def write(self, entry: Entry) -> None:
-        """Write a line, or count it as dropped if the descriptor is not writable."""
-        text = format_line(entry, colour=self._colour) + "\n"
-        if self.dropped or self._broken_line:
-            text = f"{self._dropped_notice()}{text}"
-        data = text.encode()
-        for start in range(0, len(data), _ATOMIC):
-            if not self._put(data[start : start + _ATOMIC]):
-                self.dropped += 1
-                self._broken_line = self._broken_line or start > 0
-                return
-        self.dropped, self._broken_line = 0, False
+    class ConsoleSink:
+        """Writes lines to a file descriptor, which stays open; in colour on a terminal, unless NO_COLOR is set."""
 
-    def _dropped_notice(self) -> str:
-        notice = f"({self.dropped} messages were dropped because the output was blocked)\n" if self.dropped else ""
-        return f"\n{notice}" if self._broken_line else notice
+        def __init__(self, fd: int = 1) -> None:
+            self._fd = fd
+            self._colour = os.isatty(fd) and not os.environ.get("NO_COLOR")
+            self._poll = select.poll()
+            self._poll.register(fd, select.POLLOUT)
+            self._broken_line = False
+            self.dropped = 0
+            """Number of messages lost since the last one that was written."""
 
-    def _put(self, data: bytes) -> bool:
-        """Write data; return False if the descriptor is blocked or closed."""
-        try:
-            while data:
-                if not any(event & select.POLLOUT for _, event in self._poll.poll(0)):
-                    return False
-                data = data[os.write(self._fd, data) :]
-        except OSError:
-            return False
-        return True
+        def write(self, entry: Entry) -> None:
+            """Write a line, or count it as dropped if the descriptor is not writable."""
+            text = format_line(entry, colour=self._colour) + "\n"
+            if self.dropped or self._broken_line:
+                text = f"{self._dropped_notice()}{text}"
+            data = text.encode()
+            for start in range(0, len(data), _ATOMIC):
+                if not self._put(data[start : start + _ATOMIC]):
+                    self.dropped += 1
+                    self._broken_line = self._broken_line or start > 0
+                    return
+            self.dropped, self._broken_line = 0, False
 
-    def close(self) -> None:
-        """Do nothing: the descriptor belongs to the caller."""
+        def _dropped_notice(self) -> str:
+            notice = f"({self.dropped} messages were dropped because the output was blocked)\n" if self.dropped else ""
+            return f"\n{notice}" if self._broken_line else notice
+
+        def _put(self, data: bytes) -> bool:
+            """Write data; return False if the descriptor is blocked or closed."""
+            try:
+                while data:
+                    if not any(event & select.POLLOUT for _, event in self._poll.poll(0)):
+                        return False
+                    data = data[os.write(self._fd, data) :]
+            except OSError:
+                return False
+            return True
+
+        def close(self) -> None:
+            """Do nothing: the descriptor belongs to the caller."""
 
 
 class FileSink:
@@ -177,7 +182,9 @@ class FileSink:
         return (status.st_dev, status.st_ino) != self._identity
 
     def _open(self) -> None:
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        from support.files import open_file  # not needed by programs without a log file
+
+        self._fd = open_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         status = os.fstat(self._fd)
         self._identity = (status.st_dev, status.st_ino)
         self._regular = stat.S_ISREG(status.st_mode)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from support import RunBlocking
-from support.files import sync_file, sync_folder, try_lock_file
+from support.files import open_file, read_at, sync_file, sync_folder, try_lock_file, write_at
 from telemetry.outbox.records import OutboxRecord, encode, scan
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -137,7 +137,7 @@ class Outbox:
 
     def _begin_segment(self, first: int) -> int:
         """Create a segment; also after a start, so that no record is written after one that a crash left incomplete."""
-        fd = os.open(self._path(first), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = open_file(self._path(first), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = fd
@@ -230,7 +230,7 @@ class _Cursor:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_file(path, os.O_RDWR | os.O_CREAT, 0o600)
         if not try_lock_file(self._fd):
             os.close(self._fd)
             raise BlockingIOError(errno.EAGAIN, "another process has opened it", str(path))
@@ -244,7 +244,7 @@ class _Cursor:
         self.number = number
         head = number.to_bytes(8, "big")
         with contextlib.suppress(OSError):  # the acknowledged records are read again after a restart
-            os.pwrite(self._fd, _SLOT.pack(number, zlib.crc32(head)), self._slot * _SLOT.size)
+            write_at(self._fd, _SLOT.pack(number, zlib.crc32(head)), self._slot * _SLOT.size)
         self._slot = 1 - self._slot
 
     def close(self) -> None:
@@ -254,7 +254,7 @@ class _Cursor:
 def _read(fd: int, slot: int) -> bytes:
     """Read a slot of the cursor; return b"" if the disk cannot read it."""
     try:
-        return os.pread(fd, _SLOT.size, slot * _SLOT.size)
+        return read_at(fd, _SLOT.size, slot * _SLOT.size)
     except OSError:
         return b""
 

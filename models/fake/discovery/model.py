@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from engine import Discovery, DiscoveryService, Extra, model
-from hal.linux import serial_port_paths
+from hal.inventory import serial_port_paths
 from hal.sim import Device, SimAxes, SimControl
 from models.fake.common.simulated import SimulatedResource
 

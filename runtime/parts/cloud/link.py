@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from uplink import (
     authorities_path,
     certificate_path,
     platform,
+    system,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _state(view: PageSource, masker: Masker) -> Mapping[str, Any]:
     health = health_of(status)
     return {
         "host": status.host,
-        "os": os.uname().sysname.lower(),
+        "os": system(),
         "platform": platform(),
         "version": status.version,
         "address": reached_at(status.addresses),

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import structlog
 import trio
 
-from hal.linux import ClockChanges
+from hal import ClockChanges
 from support import ChangeSignal
 from support.clock import LOCALTIME, device_zone
 from support.files import follow_files

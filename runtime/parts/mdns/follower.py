@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,6 +35,9 @@ class Follower:
         try:
             changes = InterfaceChanges()
         except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                self._warn("the machine is not announced", error)
+                await trio.sleep_forever()
             self._warn("changes of the network cannot be followed", error)
             changes = None
         try:

@@ -29,6 +29,7 @@ from schema import ErrorKind, MachineError
 from schema.document import Module, ModuleLimits
 
 PARENT: Final = "/memory/parent.sock"
+KILL: Final = 9  # the number of SIGKILL, which Windows does not have
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class MemoryProcess:
     async def kill(self) -> None:
         """Kill it and its descendants with SIGKILL."""
         await trio.lowlevel.checkpoint()
-        self.end(-signal.SIGKILL)
+        self.end(-KILL)
 
     # ---- simulated signals
 

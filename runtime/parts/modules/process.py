@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +17,7 @@ import trio
 from nursery_graph import ProcessGroup, process_group
 from rpc import Limits, Router, ServerCore
 from rpc.client import Channel
-from rpc.network import names_of, open_listeners, open_unix_listener
+from rpc.network import HAS_UNIX_SOCKETS, names_of, open_listeners, open_unix_listener
 from rpc.server import serve
 from runtime.parts.modules import limits
 from runtime.programs import install
@@ -114,6 +113,7 @@ class LocalProcesses:
         Clients are not authenticated.
         """
         async with trio.open_nursery() as nursery:
+            tcp = tcp or not HAS_UNIX_SOCKETS
             folder = None if tcp else Path(tempfile.mkdtemp(prefix="machine-module-", dir=_short_folder()))
             try:
                 if folder is None:
@@ -166,7 +166,7 @@ class LocalProcesses:
                     yield _LocalProcess(group, address)
                 finally:
                     with trio.CancelScope(shield=True):
-                        await group.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
+                        await group.resume()
         finally:
             if not is_tcp(address):
                 _remove(address)
@@ -195,7 +195,7 @@ class _LocalProcess:
         return await self._group.wait()
 
     async def kill(self) -> None:
-        await self._group.signal(signal.SIGKILL)
+        await self._group.strike()
 
     async def appeared(self) -> None:
         """Wait until its Unix socket exists. Return immediately for TCP, which has no event: callers retry."""

@@ -41,7 +41,7 @@ class Reloader:
             seen = self._stamps(notices)
             task_status.started()
             while True:
-                await trio.lowlevel.wait_readable(notices.fileno())
+                await notices.wait_any()
                 await self._settle(notices)
                 before, seen = seen, self._stamps(notices)
                 changed = changes(before, seen)
@@ -58,7 +58,7 @@ class Reloader:
             while True:
                 notices.drain()
                 with trio.move_on_after(QUIET) as quiet:
-                    await trio.lowlevel.wait_readable(notices.fileno())
+                    await notices.wait_any()
                 if quiet.cancelled_caught:
                     return
 

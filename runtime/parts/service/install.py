@@ -141,14 +141,14 @@ WantedBy=multi-user.target
 
 
 def _check(root: Path, unit: Path) -> None:
-    if os.geteuid() != 0:
-        raise MachineError("root is required", kind=ErrorKind.PERMISSION, remedy="use sudo")
     if not (root / "run/systemd/system").is_dir():
         raise MachineError(
             "systemd is not the init process of this system",
             kind=ErrorKind.PRECONDITION,
             remedy="run machine-server under the supervision that the system has",
         )
+    if os.geteuid() != 0:
+        raise MachineError("root is required", kind=ErrorKind.PERMISSION, remedy="use sudo")
     if any(os.path.lexists(root / name) for name in AGENT):
         raise MachineError(
             "machine-agent manages machine-server on this computer",

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from support.foreign import child, stream
 from support.foreign.apart import unpack_apart, unpack_apart_blocking
 from support.foreign.removal import remove
-from support.foreign.stream import BadArchiveError
+from support.foreign.stream import BadArchiveError, NoSpaceError
 from support.foreign.tar import Archive, Bounds, MemberKind
-from support.foreign.unpacking import NoSpaceError, unpack
+from support.foreign.unpacking import unpack
 from tests.unit.support.hostile import BAD, MIB, ZERO, extended, file, header, pack, squeezed, wide
 
 BOUNDS = Bounds(entries=10_000, size=64 * MIB, cpu=20, wall=60)

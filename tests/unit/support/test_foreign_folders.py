@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.foreign import removal as module
+from support.foreign import removal_at as module
 from support.foreign.removal import erase, remove
-from support.foreign.walking import MovedError, flush_tree, folder_entries, walk
+from support.foreign.walking import walk
+from support.foreign.walking_at import MovedError, flush_tree, folder_entries
 from tests.unit.support.hostile import dig
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
-from support.files import lock_file, private, sync_folder
+from support.files import lock_file, open_file, private, sync_data, sync_folder
 
 PROBE: Final = ".probe"
 PROBE_SIZE: Final = 4096  # bytes; empty files can be created even on a full disk
@@ -59,7 +59,7 @@ class CaptureFile:
 
     def commit(self) -> None:
         """Synchronize everything appended to disk. After an OSError, the caller must call `abandon`: see there."""
-        os.fdatasync(self._fd)
+        sync_data(self._fd)
 
     def finish(self) -> Path:
         """Synchronize, rename and close the file; return its final path. After an OSError, the file is abandoned."""
@@ -99,7 +99,7 @@ def _create(folder: Path, microseconds: int) -> tuple[Path, int]:
             continue
         path = folder / f"{stem}{OPEN}"
         try:
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, private.FILE)
+            return path, open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, private.FILE)
         except FileExistsError:
             continue
     raise OSError(errno.EEXIST, "no unused file name", str(folder))

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from rpc.api import messages
 from runtime.parts.data.files.frames import Damaged, frames
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
-from support.files import try_lock_file
+from support.files import open_file, try_lock_file
 from support.foreign import walk
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -96,7 +96,7 @@ def is_being_written(path: Path) -> bool:
     if path.suffix != OPEN:
         return False
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_file(path, os.O_RDONLY)
     except OSError:
         return False
     try:

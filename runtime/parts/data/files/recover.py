@@ -10,7 +10,7 @@ from pathlib import Path
 from runtime.parts.data.files.files import make_folder
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
 from runtime.parts.data.files.read import Content, capture_files, parse
-from support.files import sync_folder, try_lock_file
+from support.files import open_file, sync_folder, try_lock_file, write_at
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ def recover(folder: Path) -> Recovered:
 
 
 def _recover_file(folder: Path, path: Path, result: Recovered) -> None:
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    fd = open_file(path, os.O_RDWR)
     try:
         if not try_lock_file(fd):
             result.in_use += 1
@@ -54,7 +54,7 @@ def _recover_file(folder: Path, path: Path, result: Recovered) -> None:
             path.unlink()
             result.empty += 1
             return
-        os.pwrite(fd, data[: content.end], 0)  # the kernel may cache data that the disk refused, marked as written
+        write_at(fd, data[: content.end], 0)  # the kernel may cache data that the disk refused, marked as written
         _close(fd, path, content)
         result.files += 1
         result.readings += len(content.readings)

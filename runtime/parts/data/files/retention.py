@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +51,8 @@ class Deleted:
 
 def disk_of(folder: Path) -> tuple[int, int]:
     """Return total and used bytes of the disk with `folder`, as df(1) does, without the space reserved for root."""
-    disk = os.statvfs(folder)
-    used = disk.f_blocks - disk.f_bfree
-    return (used + disk.f_bavail) * disk.f_frsize, used * disk.f_frsize
+    disk = shutil.disk_usage(folder)
+    return disk.used + disk.free, disk.used
 
 
 Measure = Callable[[Path], tuple[int, int]]

@@ -18,6 +18,7 @@ from runtime.parts.data.sync.pieces import CaptureReader, Large
 from runtime.parts.data.sync.upload import Uploader
 from runtime.parts.data.sync.waiting import Waiting, shown
 from schema import ErrorKind, MachineError
+from support.files import open_file, read_at
 
 TAG: Final = "tag="  # a folder with this prefix is a tag of the files in it; published
 DATASET: Final = "dataset="  # likewise for a dataset
@@ -177,7 +178,7 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._fd = open_file(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         self._before = os.fstat(self._fd)
 
     @property
@@ -189,7 +190,7 @@ class _Opened:
         return self._before.st_mtime
 
     def read(self, offset: int, size: int) -> bytes:
-        return os.pread(self._fd, size, offset)
+        return read_at(self._fd, size, offset)
 
     def delete_unless_changed(self) -> bool:
         try:

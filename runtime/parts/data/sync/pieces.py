@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from rpc.api import messages
 from runtime.parts.data.files.frames import Damaged, frames
 from runtime.parts.data.sync.upload import UNARY
+from support.files import open_file, read_at
 
 BATCH: Final = 512 * 1024  # bytes of readings in one message; must never change, so that repeated messages are equal
 _BINARY_TAG: Final = 3 << 3 | 2  # field 3 of SensorData, length-delimited
@@ -44,7 +45,7 @@ class CaptureReader:
 
     def __init__(self, path: Path) -> None:
         """Open the file and read its header. Raises OSError or Damaged."""
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = open_file(path, os.O_RDONLY)
         try:
             self._sync = messages.load("app.datasync.v1.data_sync_pb2")
             self.size = os.fstat(self._fd).st_size
@@ -83,7 +84,7 @@ class CaptureReader:
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes; fewer only at the end of the file."""
         parts: list[bytes] = []
-        while size > 0 and (part := os.pread(self._fd, size, offset)):
+        while size > 0 and (part := read_at(self._fd, size, offset)):
             parts.append(part)
             offset, size = offset + len(part), size - len(part)
         return b"".join(parts)

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from hal.errors import Fault, HalError
-from hal.inventory.serial_port import find_serial_port, is_stable, serial_ports
-from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial, serial_port_paths
+from hal.inventory.serial_port import find_serial_port, is_stable, serial_port_paths, serial_ports
+from hal.linux.serial import LONGEST_DRAIN, SerialStream, open_serial
 from hal.ports.serial import SerialIdentity, SerialSettings
 from hal.sim.serial import serial_line
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from support.foreign.removal import remove
-from support.foreign.walking import folder_entries
+from support.foreign.walking_at import folder_entries
 from tests.unit.support.hostile import dig
 from training.engine import local
 from training.engine.port import Order

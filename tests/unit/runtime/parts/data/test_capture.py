@@ -301,8 +301,8 @@ async def test_a_disk_that_confirms_nothing_is_believed_only_when_it_does(
 
     async with machine(tmp_path, sensor(20, capture_queue_size=30)) as memory:
         await trio.sleep(2)
-        for name in ("fsync", "fdatasync"):
-            monkeypatch.setattr(files.os, name, fail)
+        monkeypatch.setattr(files.os, "fsync", fail)
+        monkeypatch.setattr(files, "sync_data", fail)
         await trio.sleep(60)
         assert "Input/output error: the disk fails" in (await status(memory))["problem"]
         assert methods(await status(memory))["s Readings"]["waiting_for"] == "disk"
@@ -392,8 +392,8 @@ async def test_a_reading_is_on_the_disk_within_the_commit_interval(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits: list[float] = []
-    real = files.os.fdatasync
-    monkeypatch.setattr(files.os, "fdatasync", lambda fd: (commits.append(trio.current_time()), real(fd))[1])
+    real = files.sync_data
+    monkeypatch.setattr(files, "sync_data", lambda fd: (commits.append(trio.current_time()), real(fd))[1])
     async with machine(tmp_path, sensor(1)) as memory:
         await trio.sleep(60)
         state = methods(await status(memory))["s Readings"]

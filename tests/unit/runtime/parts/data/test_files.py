@@ -281,7 +281,7 @@ def test_bytes_of_a_failed_commit_are_not_reported_as_stored(tmp_path: Path, mon
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(files.os, "fdatasync", fail)
+    monkeypatch.setattr(files, "sync_data", fail)
     with pytest.raises(OSError, match="Input/output"):
         some.commit()
     monkeypatch.undo()

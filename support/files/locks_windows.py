@@ -1,0 +1,53 @@
+"""Advisory locks of open files on Windows."""
+
+from __future__ import annotations
+
+import ctypes
+import msvcrt
+import sys
+from ctypes import wintypes
+from typing import Final
+
+assert sys.platform == "win32"
+
+# From minwinbase.h and winerror.h
+_FAIL_IMMEDIATELY: Final = 0x1
+_EXCLUSIVE: Final = 0x2
+_LOCK_VIOLATION: Final = 33
+_FAR: Final = 0x7FFFFFFF  # upper half of the position of the locked byte: no file of ours is that large
+
+_kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+
+
+class _Overlapped(ctypes.Structure):
+    _fields_ = (
+        ("internal", ctypes.c_void_p),
+        ("internal_high", ctypes.c_void_p),
+        ("offset", wintypes.DWORD),
+        ("offset_high", wintypes.DWORD),
+        ("event", wintypes.HANDLE),
+    )
+
+
+def lock_file(descriptor: int, *, shared: bool = False) -> None:
+    """Lock an open file; `shared` allows other shared locks. Blocks while another lock excludes it."""
+    _lock(descriptor, 0 if shared else _EXCLUSIVE)
+
+
+def try_lock_file(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file without waiting; return whether no other lock excludes it."""
+    try:
+        _lock(descriptor, _FAIL_IMMEDIATELY | (0 if shared else _EXCLUSIVE))
+    except OSError as error:
+        if error.winerror != _LOCK_VIOLATION:
+            raise
+        return False
+    return True
+
+
+def _lock(descriptor: int, flags: int) -> None:
+    handle = wintypes.HANDLE(msvcrt.get_osfhandle(descriptor))
+    # A second lock of the same descriptor replaces the first one, as flock does; here it would wait for itself.
+    _kernel32.UnlockFileEx(handle, 0, 1, 0, ctypes.byref(_Overlapped(offset_high=_FAR)))
+    if not _kernel32.LockFileEx(handle, flags, 0, 1, 0, ctypes.byref(_Overlapped(offset_high=_FAR))):
+        raise ctypes.WinError(ctypes.get_last_error())
