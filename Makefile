@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PORT ?= 8080
 CLOUD_PORT ?= 8090
 
-.PHONY: help run setup test test-unit test-fuzz hil micro rig check format generate web lock docs bench release clean
+.PHONY: help run setup test test-unit test-fuzz hil micro wine rig check format generate web lock docs bench release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,9 @@ hil: $(VENV)/.test ## Build the guests of the hardware rig: two minutes (Debian,
 
 micro: $(VENV)/.test ## Build MicroPython for the tests of the micro server: a minute (Debian, amd64), or at once if nothing has changed
 	@$(PY) -m tests.e2e.micro.build
+
+wine: $(VENV)/.test ## Build the room for Windows programs: a minute (Debian, amd64, root), or at once if nothing has changed
+	@$(PY) -m tests.wine.build
 
 test-fuzz: $(VENV)/.fuzz ## Fuzz the parsers, each for FUZZ_SECONDS (60)
 	@$(PY) -m tests.fuzz $(or $(FUZZ_SECONDS),60)

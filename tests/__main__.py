@@ -41,7 +41,7 @@ SECONDS: Final = {
     "unit/support": 29, "e2e/tour": 29, "sim/modules": 25, "e2e/remotes": 24, "e2e/hostile": 23, "fuzz": 19,
     "e2e/triggers": 17, "e2e/data": 17, "e2e/shutdown": 16, "sim/cloud_triggers": 12, "e2e/web": 12,
     "unit/telemetry": 12, "unit/triggers": 10, "e2e/port": 10, "e2e/interop": 6, "unit/command": 6,
-    "sim/nursery_graph": 6, "unit/runtime_source": 5, "e2e/vision": 5, "e2e/netmgr": 5, "e2e/micro": 65,
+    "sim/nursery_graph": 6, "unit/runtime_source": 5, "e2e/vision": 5, "e2e/netmgr": 5, "e2e/micro": 65, "wine": 100,
 }  # fmt: skip
 """Seconds of rooms that take longer than USUAL, from the list at the end of a run. Only their ratio matters."""
 USUAL: Final = 4
