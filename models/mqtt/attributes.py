@@ -15,6 +15,9 @@ PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 """The ports registered with IANA, by the scheme of the address; `mqtts` is MQTT in TLS."""
 
 _TOPIC = re.compile(r"[^\x00-\x1f\x7f+#$/][^\x00-\x1f\x7f+#]*")
+_PIN = re.compile(r"[^\x00-\x1f\x7f+#/]+")
+MOST_PINS: Final = 64  # of all boards
+LONGEST_PIN: Final = 100  # characters of its name
 LONGEST_TOPIC: Final = 200  # characters, so that topics with a name of a resource stay far below MQTT's 65,535 bytes
 
 
@@ -46,6 +49,7 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
     publish: tuple[str, ...] = ()  # resources whose readings or states are published
     commands: tuple[str, ...] = ()  # resources that obey the broker; their states are published, too
     do_commands: tuple[str, ...] = ()  # resources whose own commands (`DoCommand`) the broker may run
+    pins: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # board -> pins, analogs and interrupts
     interval_s: Annotated[float, msgspec.Meta(ge=0.2, le=86_400)] = 10.0  # seconds between two readings
 
     def __post_init__(self) -> None:
@@ -59,12 +63,29 @@ class MqttAttributes(Attributes, kw_only=True, frozen=True):
         for name in (*self.names(), *self.do_commands):
             if not name or set(name) & set("/+#"):
                 raise ValueError(f"{name!r} is not a name of a resource: write one such as left, or pi:left")
-        if not self.publish and not self.commands and not self.do_commands:
-            raise ValueError("publish, commands and do_commands are empty: name at least one resource")
+        self._check_pins()
+        if not (self.publish or self.commands or self.do_commands or any(self.pins.values())):
+            raise ValueError("publish, commands, do_commands and pins are empty: name at least one resource")
         if self.private_key and not self.certificate:
             raise ValueError("private_key is set without certificate")
         if (self.ca or self.certificate) and not self.broker().tls:
             raise ValueError(f"address is {self.address!r}: certificates need mqtts://")
+
+    def _check_pins(self) -> None:
+        for board, names in self.pins.items():
+            if not board or set(board) & set("/+#"):
+                raise ValueError(f"pins: {board!r} is not a name of a board: write one such as pi")
+            for index, name in enumerate(names):
+                if not _PIN.fullmatch(name) or len(name) > LONGEST_PIN:
+                    raise ValueError(
+                        f"pins.{board}.{index}: {name[:LONGEST_PIN]!r} is not a name of a pin: "
+                        f"write 1 to {LONGEST_PIN} characters without /, + and #, such as 37"
+                    )
+                if name in names[:index]:
+                    raise ValueError(f"pins.{board}.{index}: {name!r} is listed twice: remove one of them")
+        count = sum(map(len, self.pins.values()))
+        if count > MOST_PINS:
+            raise ValueError(f"pins: {count} pins are listed, and {MOST_PINS} are allowed")
 
     def broker(self) -> BrokerAddress:
         """Return the parsed address. ValueError if it is invalid."""

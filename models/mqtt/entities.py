@@ -97,7 +97,7 @@ class Device:
         document: dict[str, Any] = {
             "unique_id": f"{self.id}_{identity}",
             "object_id": _UNSAFE.sub("_", "_".join((self.id, resource, *words))),
-            "name": " ".join((resource, *words)),
+            "name": " ".join((resource.replace("/", " "), *words)),  # a pin of a board
             "availability": [{"topic": f"{self.topic}/status"}, {"topic": f"{base}/status"}],
             "availability_mode": "all",
             "device": {

@@ -2,7 +2,7 @@
 
 Topics, below `topic`: `status` (online or offline, kept by the broker), `<resource>/status`, `<resource>/state` (JSON)
 and `<resource>/error` from the machine; `<resource>/set` to it. `<resource>/do_command` is answered by
-`<resource>/do_command/answer`.
+`<resource>/do_command/answer`. A pin of a board has the same topics, below `<board>/<pin>`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from models.mqtt.entities import Device, Entity, entities_of, read_announcement
 from models.mqtt.kinds import KINDS, Kind
 from models.mqtt.own_commands import TOPIC as DO_COMMAND
 from models.mqtt.own_commands import OwnCommands
+from models.mqtt.pins import PublishedPin
 from models.mqtt.using import used
 from schema import ErrorKind, MachineError
 from support import Worker
@@ -38,7 +39,7 @@ ONLINE, OFFLINE = b"online", b"offline"
 
 @dataclass
 class _Shared:
-    """A resource that is published, since this connection began."""
+    """A resource or a pin that is published, since this connection began. `name` is its name in topics."""
 
     name: str
     orders: trio.MemorySendChannel[str]
@@ -46,6 +47,7 @@ class _Shared:
     announced: dict[str, bytes] = field(default_factory=dict)  # documents by their topic
     status: bytes = b""
     problem: str = "not read yet"
+    is_logged: bool = False  # the problem, in the log
     observed: trio.Event = field(default_factory=trio.Event)  # set to read the state before its time
 
 
@@ -54,7 +56,7 @@ class MqttBridge(GenericService):
     """Publishes readings and states while a broker is connected; unhealthy while none is.
 
     A resource that is not ready is announced as offline, and does not disturb the others. When the connection ends,
-    actuators that were commanded through it are stopped.
+    actuators that were commanded through it are stopped; switches and pins keep their state.
     """
 
     Config: ClassVar[type[Attributes]] = MqttAttributes
@@ -64,6 +66,9 @@ class MqttBridge(GenericService):
         super().__init__(context)
         topic = self.attributes.topic or f"machines/{socket.gethostname().partition('.')[0]}"
         self._device = Device(topic, program_version())
+        pins = [PublishedPin(board, name) for board, names in self.attributes.pins.items() for name in names]
+        self._pins = {pin.topic: pin for pin in pins}
+        self._commanded = {*self.attributes.commands, *self._pins}
         self._shared: dict[str, _Shared] = {}
         self._moved: set[str] = set()  # actuators that were commanded and not stopped
         self._worker = Worker(f"connecting {self.name}")
@@ -81,7 +86,8 @@ class MqttBridge(GenericService):
             config.private_key,
         )
         self._own = OwnCommands(config.do_commands, self.others, self._moved.add, self.log)
-        self._shared = {name: _Shared(name, *trio.open_memory_channel[str](MOST_COMMANDS)) for name in config.names()}
+        names = (*config.names(), *self._pins)
+        self._shared = {name: _Shared(name, *trio.open_memory_channel[str](MOST_COMMANDS)) for name in names}
         will = (f"{topic}/status", OFFLINE)
         async with self._worker.opened():
             try:
@@ -93,6 +99,7 @@ class MqttBridge(GenericService):
     async def _serve(self, connection: MqttConnection, task_status: Started) -> None:
         config, topic = self.attributes, self._device.topic
         patterns = [f"{topic}/+/set"] if config.commands else []
+        patterns += [f"{topic}/{name}/set" for name in self._pins]
         patterns += [f"{topic}/+/{DO_COMMAND}"] if config.do_commands else []
         if config.discovery:
             patterns += [f"{config.discovery}/status", self._device.place(config.discovery, "+", "+")]
@@ -143,14 +150,14 @@ class MqttBridge(GenericService):
             return True
         base, has_commands = announced
         name = base.removeprefix(f"{self._device.topic}/")
-        return name in self._shared and (not has_commands or name in self.attributes.commands)
+        return name in self._shared and (not has_commands or name in self._commanded)
 
     def _order(self, connection: MqttConnection, name: str, payload: bytes) -> None:
         self._received += 1
         shared = self._shared.get(name)
         reason = ""
-        if shared is None or name not in self.attributes.commands:
-            reason = f"{name!r} is not among `commands` of {self.name.name}"
+        if shared is None or name not in self._commanded:
+            reason = f"{name!r} is not among `commands` or `pins` of {self.name.name}"
         elif len(payload) > LONGEST_COMMAND:
             reason = f"the command has {len(payload)} bytes, and {LONGEST_COMMAND} are allowed"
         else:
@@ -220,8 +227,12 @@ class MqttBridge(GenericService):
                 raise MachineError(f"{shared.name} has not answered for {READ_LIMIT_S:g} s", kind=ErrorKind.TIMEOUT)
         except MachineError as error:
             self._set_status(connection, shared, OFFLINE, str(error))
+            if shared.name in self._pins and error.kind is not ErrorKind.UNAVAILABLE and not shared.is_logged:
+                shared.is_logged = True  # once: it is read again at each interval
+                self.log.warning("a pin cannot be published", pin=shared.name, reason=str(error))
             return
-        controls = observed.controls if shared.name in self.attributes.commands else ()
+        shared.is_logged = False
+        controls = observed.controls if shared.name in self._commanded else ()
         shown = {entity.key for entity in controls}
         entities = [entity for entity in entities_of(observed.state) if entity.key not in shown]
         for entity in (*controls, *entities):
@@ -252,8 +263,11 @@ class MqttBridge(GenericService):
             yield kind, resource
 
     def _find(self, name: str) -> tuple[Kind, ResourceAccess]:
-        """Return the resource with a short name; MachineError if none is ready."""
-        for kind in KINDS:
+        """Return the resource with a short name, for a pin that of its board; MachineError if none is ready."""
+        pin = self._pins.get(name)
+        if pin is not None:
+            name = pin.board
+        for kind in KINDS if pin is None else (pin.kind(),):
             for full, door in self.others(kind.base.API).items():
                 if name == full.short:
                     return kind, door
@@ -261,7 +275,7 @@ class MqttBridge(GenericService):
         raise MachineError(
             f"no resource named {name!r} is ready",
             kind=ErrorKind.UNAVAILABLE,
-            remedy=f"check its name and its state; it must be a {apis}",
+            remedy=f"check its name and its state; it must be a {'board' if pin else apis}",
         )
 
     async def get_status(self) -> Mapping[str, Any]:

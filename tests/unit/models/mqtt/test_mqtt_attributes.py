@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.mqtt.attributes import LONGEST_TOPIC, BrokerAddress, MqttAttributes
+from models.mqtt.attributes import LONGEST_PIN, LONGEST_TOPIC, MOST_PINS, BrokerAddress, MqttAttributes
 
 
 def attributes(**changes: Any) -> MqttAttributes:
@@ -48,6 +48,14 @@ def test_an_address_as_text() -> None:
         ({"publish": ()}, "name at least one resource"),
         ({"publish": ("rdk:component:sensor/air",)}, "not a name of a resource"),
         ({"commands": ("+",)}, "not a name of a resource"),
+        ({"publish": (), "pins": {"pi": ()}}, "pins are empty"),
+        ({"pins": {"": ("37",)}}, "pins: '' is not a name of a board"),
+        ({"pins": {"pi": ("37", "led", "37")}}, "pins.pi.2: '37' is listed twice"),
+        ({"pins": {"pi": ("37", "")}}, "pins.pi.1: '' is not a name of a pin"),
+        ({"pins": {"pi": ("a/set",)}}, "pins.pi.0: 'a/set' is not a name of a pin"),
+        ({"pins": {"pi": ("#",)}}, "pins.pi.0: '#' is not"),
+        ({"pins": {"pi": ("a" * (LONGEST_PIN + 1),)}}, "write 1 to 100 characters"),
+        ({"pins": {"pi": tuple(map(str, range(MOST_PINS))), "rear": ("0",)}}, "pins: 65 pins are listed, and 64"),
         ({"ca": "/etc/ca.pem"}, "certificates need mqtts://"),
         ({"address": "mqtts://hub", "private_key": "/k"}, "without certificate"),
     ],
@@ -56,6 +64,10 @@ def test_refused_attributes(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as caught:
         attributes(**changes)
     assert "secret" not in str(caught.value)
+
+
+def test_pins_are_enough() -> None:
+    assert attributes(publish=(), pins={"pi": ("37", "led"), "rear": ("37",)}).names() == ()
 
 
 def test_names_of_published_resources() -> None:
