@@ -127,4 +127,4 @@ def _keep(sql: Sql, part: str, number: int, now: datetime) -> None:
     source = sources.source_of(sql, part, "sensor", "freezer", "Readings", {})
     moments = [now - timedelta(seconds=10 * index) for index in range(READINGS)]
     rows = [new_reading(at, at, {"readings": {"temperature": number % 40}}) for at in moments]
-    readings.keep(sql, None, source, [], rows, now)
+    readings.keep(sql, [readings.NewUpload(None, source, (), rows, now)])

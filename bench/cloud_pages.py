@@ -216,7 +216,7 @@ async def fill(cloud: MemoryCloud, amounts: Amounts) -> tuple[str, str]:
             new_reading(moment, moment, {"readings": {"temperature_c": index % 40, "light_lux": index * 1.5}})
             for index, moment in enumerate(moments)
         ]
-        readings.keep(sql, None, source, [], values, now)
+        readings.keep(sql, [readings.NewUpload(None, source, (), values, now)])
         camera = sources.source_of(sql, first, "camera", "camera", "GetImages", "{}")
         for index in range(amounts.files):
             new = files.NewFile(f"k{index}", camera, "image", f"{index}.jpeg", ".jpeg", "image/jpeg", now, now)

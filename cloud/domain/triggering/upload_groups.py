@@ -128,6 +128,8 @@ def _keep(sql: Sql, *, group: Sequence[WaitingUpload]) -> list[outcome.Outcome[s
             checked.append(each.check(sql))
             results.append(None)
         except MachineError as error:
+            if len(group) == 1:
+                raise
             results.append(outcome.Error(error))
     kept = readings.keep(sql, [each.upload for each in checked])
     for stored, (subject, new) in zip(checked, kept, strict=True):

@@ -129,7 +129,10 @@ async def test_the_network_of_a_program_is_what_the_engine_serves(tmp_path: Path
             assert served == ([] if reason else [b"hello"])
 
 
-FOREIGN: Final = ("support/foreign/removal", "support/foreign/walking", "support/foreign/__init__", "support/__init__")
+FOREIGN: Final = (
+    *(f"support/foreign/{path.stem}" for path in sorted((ROOT / "support" / "foreign").glob("*.py"))),
+    "support/__init__",
+)
 DOORS: Final = ("schema/doors", "schema/__init__")
 STARTING: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from training.engine.sandbox import main; main()"
 ORDINARY: Final = """
