@@ -124,6 +124,12 @@
   /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 
   for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  matchMedia("(orientation: portrait)").addEventListener("change", () => { // the page itself must not scroll
+    for (const link of $$("nav [aria-current]")) {
+      const nav = link.closest("nav"), inner = link.getBoundingClientRect(), outer = nav.getBoundingClientRect();
+      nav.scrollLeft += Math.max(0, inner.right - outer.right) - Math.max(0, outer.left - inner.left);
+    }
+  });
 
   page.connect(page.since);
 })();

@@ -23,11 +23,12 @@ from urllib.parse import urlencode
 
 import trio
 
-from rpc.api.cloud_v1 import FLEET
+from rpc.api.cloud_v1 import ALERTS, FLEET
 from tests.e2e.browser.chromium import browser
 from tests.e2e.browser.following import followers
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
+from tests.e2e.browser.test_alerts import measured as warmed
 from tests.e2e.browser.test_rollouts import held, with_fragment
 from tests.e2e.browser.test_walk import APP, SYNC, filled, publish
 from tests.e2e.cloud.process import CloudProcess, cloud
@@ -234,6 +235,31 @@ async def many(gallery: Gallery, folder: Path) -> None:
         await gallery.draw("fleet-job", f"{home}/fleet/{job}", done)
         await gallery.draw("fleet-list", f"{home}/fleet")
         await _draw_preview(gallery, home)
+        await _draw_alerts(gallery, running, [machine["id"] for machine in listed[:3]])
+
+
+async def _draw_alerts(gallery: Gallery, running: CloudProcess, machines: list[str]) -> None:
+    """Draw a firing alert, an acknowledged one, and silences of a rule and of a machine."""
+    organization, home = running.facts["organization"], f"http://{running.address}"
+    condition = {"path": "celsius", "comparison": "gt", "threshold": -15}
+    until = datetime.now(UTC) + timedelta(hours=4)
+    async with running.client() as client:
+        rules = []
+        for name, path in (("Freezer warm", "celsius"), ("Air of hall 1 is too humid for the paint", "humidity")):
+            rule = {"name": name, "kind": "reading", "condition": {**condition, "path": path}}
+            rules.append(await client.call(ALERTS, "", "set_alert_rule", organization_id=organization, rule=rule))
+        silences = {"rule_id": rules[1]}, {"machine_id": machines[2]}
+        for covered in silences:
+            await client.call(ALERTS, "", "silence_alerts", organization_id=organization, until=until, **covered)
+        for machine in machines:
+            part = (await client.call(APP, "", "get_robot_parts", robot_id=machine))[0]["id"]
+            await warmed(client, part, -3.0)
+        await gallery.page.goto(f"{home}/alerts")
+        await gallery.page.until("document.querySelectorAll('.open-alerts > li').length === 3")
+        alert = (await client.call(ALERTS, "", "list_alerts"))[0]["id"]
+        await client.call(ALERTS, "", "acknowledge_alert", alert_id=alert)
+    await gallery.draw("alerts", f"{home}/alerts", opened="#board li:last-child .silence")
+    await gallery.draw("alert", f"{home}/alerts/{alert}")
 
 
 async def _draw_preview(gallery: Gallery, home: str) -> None:
