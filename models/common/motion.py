@@ -112,3 +112,15 @@ def check_finite(what: str, *values: float) -> None:
     for value in values:
         if not math.isfinite(value):
             raise MachineError(f"{what} is {value}", kind=ErrorKind.INVALID, remedy="use a finite number")
+
+
+def check_move(name: object, distance: float, speed: float) -> None:
+    """Raise INVALID for a distance or angle, or a speed, that is 0 or not finite."""
+    check_finite("the distance or angle", distance)
+    check_finite("the speed", speed)
+    if not distance or not speed:
+        raise MachineError(
+            f"{name} cannot move by {distance:g} at a speed of {speed:g}",
+            kind=ErrorKind.INVALID,
+            remedy="call stop instead",
+        )

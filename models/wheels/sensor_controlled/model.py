@@ -12,7 +12,7 @@ import trio
 from engine import Attributes, Base, BaseProperties, Extra, MovementSensor, Started, model
 from hal.control import Gains
 from models.common.control_loop import ControlLoop, Goal
-from models.common.motion import check_finite, run_shielded
+from models.common.motion import check_finite, check_move, run_shielded
 from models.wheels.sensor_controlled.attributes import SensorControlledBaseConfig
 from models.wheels.sensor_controlled.steering import Correction, Course, Measured
 from schema import ErrorKind, MachineError, Vector3
@@ -130,29 +130,19 @@ class SensorControlledBase(Base):
 
     async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
         """Drive this distance in the direction of now, by the measured velocity; returns on arrival."""
-        self._check_move(distance_mm, mm_per_sec)
+        check_move(self.name, distance_mm, mm_per_sec)
         forward = float(distance_mm) if mm_per_sec > 0 else -float(distance_mm)
         await self._drive(Course.straight(forward, abs(mm_per_sec)))
 
     async def spin(self, angle_deg: float, degs_per_sec: float, *, extra: Extra = None) -> None:
         """Turn by this angle, by the measured heading; returns when done."""
-        self._check_move(angle_deg, degs_per_sec)
+        check_move(self.name, angle_deg, degs_per_sec)
         await self._drive(Course.spin(angle_deg if degs_per_sec > 0 else -angle_deg, abs(degs_per_sec)))
 
     async def _drive(self, course: Course) -> None:
         goal = _Drive(course, self._period, trio.current_time() + course.time_limit)
         self._loop.pursue(goal)
         await self._loop.wait(goal)
-
-    def _check_move(self, distance: float, speed: float) -> None:
-        check_finite("the distance or angle", distance)
-        check_finite("the speed", speed)
-        if not distance or not speed:
-            raise MachineError(
-                f"{self.name} cannot move by {distance:g} at a speed of {speed:g}",
-                kind=ErrorKind.INVALID,
-                remedy="call stop instead",
-            )
 
     async def set_velocity(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
         """Keep the measured velocity at `linear.y` (mm/s) and `angular.z` (degrees/s) until the next command."""

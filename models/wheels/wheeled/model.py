@@ -12,7 +12,7 @@ import trio
 from engine import Attributes, Base, BaseProperties, Extra, Motor, Started, model
 from hal.control import Chassis, Sides, mix
 from models.common.drive import MIN_RPM
-from models.common.motion import ExclusiveMotion, check_finite, run_all, run_shielded
+from models.common.motion import ExclusiveMotion, check_finite, check_move, run_all, run_shielded
 from models.wheels.wheeled.attributes import WheeledConfig
 from schema import ErrorKind, MachineError, Vector3
 from support import gather
@@ -66,14 +66,14 @@ class WheeledBase(Base):
 
     async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
         """Drive exactly this distance."""
-        self._check_move(distance_mm, mm_per_sec)
+        check_move(self.name, distance_mm, mm_per_sec)
         await self.begin()
         revolutions = self.chassis.straight(math.copysign(distance_mm, distance_mm * mm_per_sec))
         await self._go_for(revolutions, self.chassis.straight(abs(mm_per_sec)))
 
     async def spin(self, angle_deg: float, degs_per_sec: float, *, extra: Extra = None) -> None:
         """Turn on the spot by exactly this angle."""
-        self._check_move(angle_deg, degs_per_sec)
+        check_move(self.name, angle_deg, degs_per_sec)
         await self.begin()
         revolutions = self.chassis.turn(math.copysign(angle_deg, angle_deg * degs_per_sec))
         await self._go_for(revolutions, self.chassis.turn(abs(degs_per_sec)))
@@ -84,16 +84,6 @@ class WheeledBase(Base):
             await gather(
                 *(partial(motor.go_for, abs(speed.left) * 60, revolutions.left) for motor in self.left),
                 *(partial(motor.go_for, abs(speed.right) * 60, revolutions.right) for motor in self.right),
-            )
-
-    def _check_move(self, distance: float, speed: float) -> None:
-        check_finite("the distance or angle", distance)
-        check_finite("the speed", speed)
-        if not distance or not speed:
-            raise MachineError(
-                f"{self.name} cannot move by {distance:g} at a speed of {speed:g}",
-                kind=ErrorKind.INVALID,
-                remedy="call stop instead",
             )
 
     async def set_power(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
