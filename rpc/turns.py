@@ -51,13 +51,14 @@ class Turns:
     Turns count equally, but those of several calls as many: use `calls` and `measured`.
     """
 
-    __slots__ = ("_interactive", "_now", "_order", "_taken", "_waiting")
+    __slots__ = ("_finish", "_interactive", "_now", "_order", "_taken", "_waiting")
 
     def __init__(self) -> None:
+        self._finish = 0  # latest virtual time at which a turn ends, of all flows
         self._now = 0  # virtual start time of the latest turn
         self._taken = False
         self._order: Iterator[int] = count()
-        self._waiting: list[tuple[int, int, trio.lowlevel.Task]] = []  # heap ordered by start
+        self._waiting: list[tuple[int, bool, int, trio.lowlevel.Task]] = []  # heap ordered by start
         self._interactive = -inf  # start of the latest turn with a single call after others
 
     def calls(self, flow: Flow, now: float) -> int:
@@ -70,6 +71,7 @@ class Turns:
         `full` means that more are waiting, `single` that this call was the only one that had arrived.
         """
         flow.finish += max(0, calls - 1)  # `begin` has counted one
+        self._finish = max(self._finish, flow.finish)
         flow.singles = flow.singles + 1 if single else 0
         if flow.singles >= SINGLES:
             self._interactive = began
@@ -80,12 +82,16 @@ class Turns:
 
     async def begin(self, flow: Flow) -> None:
         """Wait for a turn, which must be ended with `end`. Not a checkpoint if no turn is in progress."""
+        if not self._taken:  # turns that nobody waited for do not count
+            self._now = max(self._now, self._finish + 1)
         start = max(self._now - 1, flow.finish)  # a flow without recent turns precedes all others
         flow.finish = start + 1
+        self._finish = max(self._finish, flow.finish)
         if not self._taken:
-            self._taken, self._now = True, max(self._now, start)
+            self._taken = True
             return
-        entry = (start, next(self._order), trio.lowlevel.current_task())
+        # Among equals, the client that waits for each response comes before those that do not.
+        entry = (start, flow.singles < SINGLES, next(self._order), trio.lowlevel.current_task())
         heappush(self._waiting, entry)
 
         def abort(raise_cancel: object) -> trio.lowlevel.Abort:
@@ -101,7 +107,7 @@ class Turns:
             await trio.lowlevel.checkpoint()
         finally:
             if self._waiting:
-                start, _, task = heappop(self._waiting)
+                start, _, _, task = heappop(self._waiting)
                 self._now = max(self._now, start)
                 trio.lowlevel.reschedule(task)
             else:

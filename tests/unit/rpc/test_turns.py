@@ -185,3 +185,30 @@ async def _served(nursery: trio.Nursery, core: ServerCore) -> trio.abc.Stream:
     ours, theirs = memory_stream_pair()
     nursery.start_soon(serve_http2, theirs, core)
     return ours
+
+
+async def test_turns_that_nobody_waited_for_do_not_count() -> None:
+    """A client that was alone comes as early as those who come after it, and first if it waits for each response."""
+    turns, order = Turns(), []
+    person = Flow()
+    for _ in range(2 * HOG):
+        await turns.begin(person)
+        await turns.end()
+        turns.measured(person, 0, 0, calls=1, full=False, single=True)
+
+    async def user(name: str, flow: Flow) -> None:
+        for _ in range(3):
+            await turns.begin(flow)
+            order.append(name)
+            await turns.end()
+
+    await turns.begin(Flow())  # all wait for the same turn to end
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(user, f"hog {number}", Flow())
+        await wait_all_tasks_blocked()
+        nursery.start_soon(user, "person", person)
+        await wait_all_tasks_blocked()
+        await turns.end()
+    assert order[0] == "person"
+    assert order[:9].count("person") == 1
