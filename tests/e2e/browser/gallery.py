@@ -56,6 +56,10 @@ FIELDS: Final = "document.querySelector('main').textContent.includes('data.readi
 """The page SQL has received the names of fields."""
 AGO: Final = r"""
 (() => {
+  for (const time of document.querySelectorAll('time[data-ago]')) {
+    time.removeAttribute('data-ago');
+    time.textContent = '5 s';
+  }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const text = walker.currentNode, still = text.data.replace(/\d+ (?:s|min|h)(?= ago)/gu, "5 s");
@@ -230,7 +234,7 @@ async def many(gallery: Gallery, folder: Path) -> None:
             work = {"kind": "pin_version", "program": "machine-server", "version": "1.4.0"}
             job = await client.call(FLEET, "", "start_fleet_job", every=True, work=work)
         await gallery.draw("machines-tagged", f"{home}/?tag=press")
-        done = "document.querySelector('#job-state').innerText.includes('done')"
+        done = "!/running|waiting/u.test(document.querySelector('#job-state').innerText)"
         await gallery.draw("fleet-refused", f"{home}/fleet/{failed}", done)
         await gallery.draw("fleet-job", f"{home}/fleet/{job}", done)
         await gallery.draw("fleet-list", f"{home}/fleet")
