@@ -82,7 +82,7 @@ class Turns:
 
     async def begin(self, flow: Flow) -> None:
         """Wait for a turn, which must be ended with `end`. Not a checkpoint if no turn is in progress."""
-        if not self._taken:  # turns that nobody waited for do not count
+        if not self._taken:  # turns for which no other flow waited do not count
             self._now = max(self._now, self._finish + 1)
         start = max(self._now - 1, flow.finish)  # a flow without recent turns precedes all others
         flow.finish = start + 1

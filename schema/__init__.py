@@ -13,6 +13,7 @@ Public, in the order in which to read them:
 * `attributes`: Attributes of drivers: decoding of a free-form object to a driver's typed class, and its JSON Schema
 * `diff`: Difference of two machine documents as text that is safe to log: for secrets it says only that they changed
 * `names`: Parsing and formatting of API triples, model triples and resource names
+* `shares`: Numbers of machines that a person writes as a number, or as a share of all
 * `space.orientation`: Conversion of the orientation forms of documents to the form of poses: a direction and an angle
   about it
 * `substitution`: Expansion of environment variables in the text of documents, and of placeholders in attributes and
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from schema.secrets import masks_in as masks_in
     from schema.secrets import origin_of as origin_of
     from schema.secrets import shortened as shortened
+    from schema.shares import CountOrShare as CountOrShare
     from schema.space.frames import WORLD as WORLD
     from schema.space.frames import Frame as Frame
     from schema.space.frames import decode_frame as decode_frame
@@ -147,6 +149,7 @@ else:
                 "check_name",
                 "composed",
             ],
+            "shares": ["CountOrShare"],
             "space.orientation": ["FORMS", "Quaternion", "to_orientation", "to_quaternion"],
             "substitution": ["fill_placeholders", "has_placeholder", "substitute"],
             "directory": ["Directory", "NotConfigured", "aliases_of"],

@@ -1,4 +1,6 @@
-"""The line of `machine cloud install-line`, executed on a fresh Debian, until the machine is online in the cloud.
+"""The line of a new machine, of its page and of `machine cloud install-line`, executed on a fresh Debian.
+
+Each test ends when the machine is online in the cloud.
 
 The image of the guest has no curl, xz and sudo, and a small disk: it gets curl and xz of this computer, a script for
 sudo, and /opt in memory.
@@ -20,6 +22,9 @@ import trio
 
 from agent.layout import PROGRAMS
 from support.program_version import version
+from tests.e2e.browser.chromium import browser
+from tests.e2e.browser.hand import Hand, run
+from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.test_command import Terminal
 from tests.helpers.waiting import until
 from tests.hil.agent.device import Device, joined
@@ -39,6 +44,10 @@ ROOM: Final = (
     "mkdir -p /mnt/site; mount --bind /opt/site /mnt/site; mount -t tmpfs -o size=900m tmpfs /opt; mkdir /opt/site; "
     "mount --bind /mnt/site /opt/site"
 )
+IMPORTED: Final = "document.querySelector('.import .is-ready')"
+BUILD_LIMIT: Final = 900.0  # seconds
+NEW: Final = "form[action='/machines']"
+LINE: Final = "document.querySelector('section[aria-labelledby=line-title] pre').textContent"
 SUDO: Final = '#!/bin/sh\nexec "$@"\n'
 
 _BUILT: Final = pytest.mark.skipif(
@@ -117,3 +126,51 @@ async def run_line(device: Device, line: str) -> None:
     )
     status = await device.until(lambda status: status["server"].get("serving"))
     assert status["server"]["version"] == status["agent"]["version"]
+
+
+@pytest.mark.parametrize("kind", ["of the source", pytest.param("built", marks=_BUILT)])
+async def test_a_second_machine_joins_by_the_line_of_its_page(guest: Guest, tmp_path: Path, kind: str) -> None:
+    """From the list of a cloud without releases to the running machine, with clicks, seconds and typed bytes.
+
+    `built` builds the releases when the button is clicked, unless `make release` has built them before.
+    """
+    releases = tmp_path / "releases"
+    if kind == "of the source":
+        for name in PROGRAMS:
+            for platform_name in ("linux/x86_64", "linux/aarch64"):
+                write(releases, name, version(), on=platform_name)
+    await complete(guest, tmp_path / "copies")
+    options = ("--releases", str(releases))
+    async with joined(guest, tmp_path, options=options) as device, browser(tmp_path / "browser") as page:
+        await sign_in(page, device.cloud)
+        hand = _Person(page)
+        hand.device = device
+        await run(hand, f"http://{device.cloud.address}/", _second_machine, f"document.querySelector({NEW!r})")
+        await guest.run("machine-agent --uninstall")
+
+
+class _Person(Hand):
+    device: Device
+
+
+async def _second_machine(hand: _Person) -> None:
+    """Let a second machine join, from a cloud without releases to the running machine."""
+    page, guest = hand.page, hand.device.guest
+    await hand.click("a[href='/releases']")
+    await page.until("document.querySelector('.import button')")
+    await hand.click(".import button")
+    await until(partial(page.evaluate, f"!!{IMPORTED}"), limit=BUILD_LIMIT)
+    await hand.click("nav a[href='/']")
+    await page.until(f"document.querySelector({NEW!r})")
+    if await page.evaluate("!!document.querySelector('details.new:not([open])')"):
+        await hand.click("details.new summary")
+    await hand.fill(f"{NEW} [name=name]", "press")
+    await hand.click(f"{NEW} button")
+    await page.until(f"!!{LINE}")
+    await hand.click("[data-copy]")
+    line = str(await page.evaluate(LINE))
+    assert f"http://{hand.device.address}/install.sh" in line
+    hand.clicks += 2  # into the terminal of the computer, and to paste
+    done = await guest.run(line)
+    assert "machine-agent is installed" in done.stdout, done.output
+    await page.until("document.querySelector('main').innerText.includes('The machine is connected.')", limit=120)

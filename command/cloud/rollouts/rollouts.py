@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +14,7 @@ from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import with_texts
 from command.groups import Commands
 from command.output import json_option, print_json
+from schema import CountOrShare, MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,6 @@ STATES: Final = (
 )
 OUTCOMES: Final = {"finished": 0, "stopped": 3, "reverted": 4}
 """Exit status of `follow` by the state in which a rollout ends."""
-_LIMIT: Final = re.compile(r"([0-9]{1,7})|([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
 _ROLLOUT: Final = click.argument("rollout")
 
 
@@ -74,14 +72,15 @@ async def start(
     from rpc.api import ROLLOUTS
 
     owner = (await organization_of(client, organization))["id"]
-    share, count = _limit(options["stop_after"])
-    plan = await _plan(client, what, revision, options) | {"stop_after": count}
+    limit = _limit(options["stop_after"])
+    plan = await _plan(client, what, revision, options) | {"stop_after": limit.number if limit else None}
     shown = expected = None
-    if preview or share is not None:
+    by_share = limit is not None and limit.share is not None
+    if preview or by_share:
         shown = await client.call(ROLLOUTS, "", "preview_staged_rollout", organization_id=owner, plan=plan)
-    if shown and share is not None:  # the cloud counts machines; it refuses the start if their number has changed
+    if shown and limit and by_share:  # the cloud counts machines; it refuses the start if their number has changed
         expected = shown["selected"]
-        plan["stop_after"] = int(expected * share)
+        plan["stop_after"] = limit.of(expected)
     if shown and preview:
         if as_json:
             print_json(shown)
@@ -122,17 +121,11 @@ async def _plan(client: ApiClient, what: str, revision: str, options: Mapping[st
     }
 
 
-def _limit(text: str) -> tuple[Fraction | None, int | None]:
-    """Return the share and the number of machines that may fail, of which at most one is set."""
-    if not text:
-        return None, None
-    match = _LIMIT.fullmatch(text)
-    number, share = match.groups() if match else ("", "")
-    if number:
-        return None, int(number)
-    if not share or Fraction(share) > 100:
-        raise click.UsageError(f"--stop-after: {text!r} is neither a number such as 2, nor a share such as 5%")
-    return Fraction(share) / 100, None
+def _limit(text: str) -> CountOrShare | None:
+    try:
+        return CountOrShare.parse(text) if text else None
+    except MachineError as error:
+        raise click.UsageError(f"--stop-after: {error.message}") from None
 
 
 def _stage(text: str) -> dict[str, Any]:

@@ -187,8 +187,8 @@ async def _served(nursery: trio.Nursery, core: ServerCore) -> trio.abc.Stream:
     return ours
 
 
-async def test_turns_that_nobody_waited_for_do_not_count() -> None:
-    """A client that was alone comes as early as those who come after it, and first if it waits for each response."""
+async def test_turns_without_others_waiting_do_not_count() -> None:
+    """A client that was alone is served as early as others that arrive later, and first if it waits for each response."""
     turns, order = Turns(), []
     person = Flow()
     for _ in range(2 * HOG):

@@ -22,7 +22,7 @@ from cloud.services.releases.releases import ReleaseService
 from cloud.services.rollouts import rollout_messages as m
 from cloud.services.rollouts.rollouts import RolloutService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from schema import ErrorKind, MachineError
+from schema import CountOrShare, ErrorKind, MachineError
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "what": "",
@@ -70,16 +70,18 @@ class _Pages:
         values = {name: text_of(form, name) for name in DEFAULTS}
         service = RolloutService(self._cloud, author_of(request))
         try:
-            organization, plan = _plan(form)
             if text_of(form, "start"):
-                subject = await service.start_staged_rollout(organization, plan, _whole(text_of(form, "expected"), "0"))
+                expected = _whole(text_of(form, "expected"), "0")
+                organization, plan = _plan(form, _limit(form, expected))
+                subject = await service.start_staged_rollout(organization, plan, expected)
                 return redirect(f"/rollouts/{organization}/{subject}")
-            shown = await service.preview_staged_rollout(organization, plan)
+            shown = await service.preview_staged_rollout(*_plan(form, None))
+            limit = _limit(form, shown.selected)
         except MachineError as error:
             if error.kind in (ErrorKind.PERMISSION, ErrorKind.UNAUTHENTICATED):
                 raise
             return await self._form(request, values, error)
-        return await self._form(request, values, shown=shown)
+        return await self._form(request, values, shown=shown, limit=limit)
 
     async def _form(
         self,
@@ -87,6 +89,7 @@ class _Pages:
         values: Mapping[str, str],
         error: MachineError | None = None,
         shown: m.PreviewStagedRolloutResponse | None = None,
+        limit: int | None = None,
     ) -> Response:
         author = author_of(request)
         choices: list[tuple[str, str]] = []
@@ -113,15 +116,21 @@ class _Pages:
             places=[("", "everywhere"), *((place.id, place.path) for place in places)],
             values=values,
             shown=shown,
+            limit=limit,
             error=error,
         )
 
 
-def _plan(form: FormData) -> tuple[str, m.RolloutPlan]:
-    """Return the organization and the plan of a form. INVALID."""
+def _limit(form: FormData, machines: int) -> int | None:
+    """Return how many of the selected machines may fail; None for any number. INVALID."""
+    text = text_of(form, "stop_after").strip()
+    return CountOrShare.parse(text).of(machines) if text else None
+
+
+def _plan(form: FormData, limit: int | None) -> tuple[str, m.RolloutPlan]:
+    """Return the organization and the plan of a form, with the limit of failures. INVALID."""
     organization, kind, subject, version = (text_of(form, "what").split("/", 3) + [""] * 4)[:4]
     place = text_of(form, "place")
-    limit = text_of(form, "stop_after")
     return organization, m.RolloutPlan(
         kind,
         subject,
@@ -130,7 +139,7 @@ def _plan(form: FormData) -> tuple[str, m.RolloutPlan]:
         stages_of(text_of(form, "stages")),
         _listed(text_of(form, "tags")),
         [place] if place else [],
-        _whole(limit, "2") if limit else None,
+        limit,
         60 * _whole(text_of(form, "soak") or "0", "10"),
         bool(text_of(form, "by_hand")),
     )

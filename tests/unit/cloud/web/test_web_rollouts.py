@@ -46,6 +46,16 @@ async def test_a_rollout_from_the_form_to_the_way_back(cloud: MemoryCloud) -> No
     assert re.search(r'data-label="Ended by">\s*owner', history)
 
 
+async def test_failures_are_allowed_as_a_share_of_the_selected_machines(cloud: MemoryCloud) -> None:
+    person, subject, new = await prepared(cloud)
+    values = form(cloud, subject, new, stop_after="75 %")
+    assert "It stops when more than 3 machines fail" in (await post(person, "/rollouts/new", **values)).text
+    started = await post(person, "/rollouts/new", **values, start="yes", expected="4")
+    (listed,) = await call(cloud, "list_staged_rollouts", organization_id=cloud.first.organization)
+    assert started.headers["location"].endswith(listed["id"])
+    assert listed["plan"]["stop_after"] == 3
+
+
 async def test_the_page_of_a_rollout_filters_its_machines(cloud: MemoryCloud) -> None:
     person, subject, new = await prepared(cloud)
     owner = cloud.first.organization
@@ -67,7 +77,8 @@ async def test_a_form_with_a_mistake_says_which_and_keeps_its_values(cloud: Memo
         ({"stages": ""}, "no stage"),
         ({"stages": "50, 25"}, "does not add machines"),
         ({"soak": "soon"}, "not a whole number"),
-        ({"stop_after": "-1"}, "not a whole number"),
+        ({"stop_after": "-1"}, "neither a number such as 2, nor a share such as 5%"),
+        ({"stop_after": "101 %"}, "neither a number"),
         ({"revision": "9"}, "9"),
         ({"what": "nothing"}, ""),
     ):
