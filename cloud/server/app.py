@@ -70,11 +70,15 @@ STOP_LIMIT: Final = 30.0  # seconds for the whole shutdown
 SWITCH: Final = 0.0001
 """Thread switch interval in seconds; Python's default is 0.005. A request waits up to this long whenever it moves to
 another thread and after each call into the kernel or SQLite: some 40 times."""
-COLLECTIONS: Final = (5_000, 100, 500)
+COLLECTIONS: Final = (5_000, 4, 345_600)
 """Thresholds of the garbage collector. No other thread runs while it traverses objects. Young objects are traversed
-while they are few, so that each step takes 2 to 3 ms (100,000 took up to 211 ms). Those that survive, such as large
-documents that are being read, are traversed 100 times less often, half a million at most (2.5 million took up to 90 ms
-with 5,000 machines); with Python's defaults (700, 10, 10) that happens many times for each document."""
+while they are few, so that each step takes 2 to 3 ms (100,000 took up to 211 ms), and those that survive once more. All
+objects are traversed once a day at most; with Python's defaults (700, 10, 10) that happens many times for each large
+document."""
+AGING: Final = 0.25
+"""Seconds after which young objects count as old. Python collects when more objects were created than deleted, which
+does not happen where objects replace older ones: with 5,000 machines, hundreds of thousands were young then, and took
+300 to 700 ms in one step."""
 HOUSEKEEPING: Final = 3600.0  # seconds between two runs of housekeeping
 FOREVER: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=10.0)
 
@@ -325,6 +329,7 @@ async def run(app: App) -> int:
     async with trio.open_nursery() as nursery:
         await nursery.start(_signals, app)
         nursery.start_soon(_announce, app)
+        nursery.start_soon(age_young_objects)
         nursery.start_soon(log_failures, app.graph)
         app.graph.apply(app.nodes())
         await app.graph.run()
@@ -369,6 +374,13 @@ def freeze_loaded_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTIONS)
+
+
+async def age_young_objects() -> None:
+    """Collect the garbage among young objects again and again, while they are few. Runs until cancelled."""
+    while True:
+        await trio.sleep(AGING)
+        gc.collect(1)
 
 
 def print_first_key(first: FirstKey, addresses: tuple[str, ...]) -> None:

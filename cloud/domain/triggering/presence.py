@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 import trio
@@ -114,7 +115,7 @@ class Watch:
         self._store = store
         self._events = events
         self._clock = clock
-        self._deadlines: dict[str, float] = {}  # when online parts become offline; Trio's clock
+        self._deadlines: dict[str, float] = {}  # when online parts become offline, the next first; Trio's clock
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Watch until cancelled; ready when no later call can be missed."""
@@ -123,7 +124,7 @@ class Watch:
             task_status.started()
             while True:
                 heard: list[str] = []
-                with trio.move_on_at(min(self._deadlines.values(), default=math.inf)):
+                with trio.move_on_at(self._next()):
                     heard = await news.all()
                 if EVERY in heard:  # any part may have called
                     await self._start()
@@ -147,9 +148,9 @@ class Watch:
 
     async def _mark_offline(self) -> None:
         moment = trio.current_time()
-        silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
+        silent = [part for part, _ in takewhile(lambda entry: entry[1] <= moment, self._deadlines.items())]
         window = SILENCE.total_seconds()
-        if silent and was_suspended(min(self._deadlines.values()), window):
+        if silent and was_suspended(self._next(), window):
             self._online(tuple(self._deadlines))  # this process was suspended; it now learns of calls made since
         elif silent:
             alive = await self._store.write(lambda sql: went_offline(sql, silent, self._clock()))
@@ -157,6 +158,11 @@ class Watch:
                 del self._deadlines[part]
             self._online(alive)
 
+    def _next(self) -> float:
+        return next(iter(self._deadlines.values()), math.inf)
+
     def _online(self, parts: Iterable[str]) -> None:
         deadline = trio.current_time() + SILENCE.total_seconds()
-        self._deadlines.update(dict.fromkeys(parts, deadline))
+        for part in parts:
+            self._deadlines.pop(part, None)  # an entry that is set again would keep its place
+            self._deadlines[part] = deadline

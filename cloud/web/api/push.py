@@ -31,6 +31,7 @@ from cloud.values.author import LOCATION, Author
 from cloud.web.common.closing import close_frame_of, first_leaf
 from cloud.web.common.site import status_of
 from cloud.work.openings import FOLLOWERS
+from cloud.work.refreshes import Refreshes
 from rpc.access import identity_of
 from rpc.pages import DISCONNECTED
 from schema import MachineError
@@ -50,6 +51,7 @@ class Push:
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
+        self._refreshes = Refreshes()
 
     async def serve(self, socket: WebSocket) -> None:
         """Serve a machine until it disconnects or its access ends, such as when its key or part is deleted."""
@@ -88,37 +90,39 @@ class Push:
     async def _send_configurations(self, socket: WebSocket, subject: str, machine: Following) -> None:
         events, organization = self._cloud.events, await machine.organization()
         sent: Mapping[str, Any] = {}
-        changed = trio.Event()
         places: frozenset[str] = frozenset()  # places whose roles count for this machine, as of the last read
         meanwhile: set[str] | None = None  # places whose roles have changed during a read
 
-        def change(_: str) -> None:
-            changed.set()
+        with self._refreshes.of(organization) as refresh:
 
-        def change_roles(place: str) -> None:
-            """Note role changes that concern this machine: thousands are connected, but a change concerns few."""
-            if place == EVERY or place in places:
-                changed.set()
-            if meanwhile is not None:
-                meanwhile.add(place)
+            def change(_: str) -> None:
+                refresh.ask()
 
-        # callbacks, and not tasks: with thousands of machines, each change would wake them
-        own = ("part", subject), ("secret", subject), (REGISTRY, EVERY), (AUTHORITY, organization)
-        with events.calling(change, *own), events.calling(change_roles, (ROLES_AT, EVERY)):
-            changed.set()
-            while True:
-                await changed.wait()
-                changed, meanwhile = trio.Event(), set()
-                configuration, places = await machine.machine_data()
-                if not places.isdisjoint(meanwhile):  # moved to a place with changed roles
-                    changed.set()
-                meanwhile = None
-                if configuration.pop("restart"):
-                    await machine.restarted()
-                    await socket.send_text(json.dumps({"restart": True}))
-                if configuration != sent:
-                    sent = configuration
-                    await socket.send_text(json.dumps(configuration, separators=(",", ":")))
+            def change_roles(place: str) -> None:
+                """Note role changes that concern this machine: thousands are connected, but a change concerns few."""
+                if place == EVERY or place in places:
+                    refresh.ask()
+                if meanwhile is not None:
+                    meanwhile.add(place)
+
+            # callbacks, and not tasks: with thousands of machines, each change would wake them
+            own = ("part", subject), ("secret", subject), (REGISTRY, EVERY), (AUTHORITY, organization)
+            with events.calling(change, *own), events.calling(change_roles, (ROLES_AT, EVERY)):
+                refresh.ask()
+                while True:
+                    await refresh.begin()
+                    meanwhile = set()
+                    configuration, places = await machine.machine_data()
+                    if not places.isdisjoint(meanwhile):  # moved to a place with changed roles
+                        refresh.ask()
+                    meanwhile = None
+                    refresh.end()
+                    if configuration.pop("restart"):
+                        await machine.restarted()
+                        await socket.send_text(json.dumps({"restart": True}))
+                    if configuration != sent:
+                        sent = configuration
+                        await socket.send_text(json.dumps(configuration, separators=(",", ":")))
 
     async def _send_viewing_times(self, socket: WebSocket, subject: str, machine: Following) -> None:
         """Notify the machine for how long it is viewed, whenever that time is extended."""

@@ -1,4 +1,6 @@
-"""The pages of a cloud and of a machine, in each scene of the gallery, compared with stored pictures of what is seen at first.
+"""The pages of a cloud and of a machine, in each scene of the gallery, compared with stored pictures.
+
+Of each page, what is seen at first is compared.
 
 `MACHINE_TESTS_DRAW=yes pytest tests/e2e/browser/test_gallery.py` replaces the pictures: look at them before a commit.
 Texts that differ from run to run, such as times, ids and ports, are a small part of a picture.
@@ -32,7 +34,7 @@ LIVELY: Final = {
 }
 """The same for pages that show what happens now: runs differ by at most 0.05.
 
-Live video fills a quarter of Control, and is less sharp on a busy computer. A new key fills much of its page on a phone.
+Live video fills a quarter of Control, and is less sharp on a busy computer. A new key fills much of a phone's page.
 """
 
 

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 import trio
+from trio.testing import MockClock
 
 from cloud.commands.options import Options
-from cloud.server.app import App, run
+from cloud.server.app import AGING, App, age_young_objects, run
 
 
 async def test_packages_present_at_the_start_are_not_read(tmp_path: Path) -> None:
@@ -32,3 +33,15 @@ async def test_packages_present_at_the_start_are_not_read(tmp_path: Path) -> Non
     finally:
         if not before:
             gc.unfreeze()
+
+
+async def test_objects_do_not_stay_young(autojump_clock: MockClock) -> None:
+    """Otherwise one collection would traverse all that machines replaced since the last one."""
+    young = ["an object that the collector tracks"]
+    gc.disable()
+    try:
+        with trio.move_on_after(1.5 * AGING):
+            await age_young_objects()
+        assert any(each is young for each in gc.get_objects(generation=2))
+    finally:
+        gc.enable()

@@ -188,7 +188,7 @@ async def _served(nursery: trio.Nursery, core: ServerCore) -> trio.abc.Stream:
 
 
 async def test_turns_without_others_waiting_do_not_count() -> None:
-    """A client that was alone is served as early as others that arrive later, and first if it waits for each response."""
+    """A client that was alone is served as early as others, and first if it waits for each response."""
     turns, order = Turns(), []
     person = Flow()
     for _ in range(2 * HOG):
