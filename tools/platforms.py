@@ -30,6 +30,7 @@ SEAMS: Final = frozenset(
         "support/foreign/removal.py",
         "support/foreign/unpacking.py",
         "support/start.py",  # signals that stop a program
+        "support/windows/__init__.py",  # calls and structures of Windows
         "telemetry/logs/sinks.py",  # the console
         "uplink/files.py",  # descriptors of a file that others replace
         "uplink/platforms.py",  # names of the system and the processor

@@ -13,26 +13,11 @@ from typing import Final
 
 assert sys.platform == "win32"
 
-_QUERY: Final = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
+from support.windows import QUERY_PROCESS, kernel32, memory_of, opened_process
+
 _MIB: Final = 2**20
 _TICKS: Final = 10**7  # per second, of FILETIME
 _EPOCH: Final = 11_644_473_600  # seconds from 1601, the zero of FILETIME, to 1970
-
-_kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-_kernel32.OpenProcess.restype = ctypes.c_void_p
-_kernel32.GetCurrentProcess.restype = ctypes.c_void_p
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = (
-        ("size", wintypes.DWORD),
-        ("faults", wintypes.DWORD),
-        ("peak_resident", ctypes.c_size_t),
-        ("resident", ctypes.c_size_t),
-        ("pools", ctypes.c_size_t * 4),
-        ("committed", ctypes.c_size_t),
-        ("peak_committed", ctypes.c_size_t),
-    )
 
 
 class _Computer(ctypes.Structure):
@@ -48,22 +33,17 @@ class _Computer(ctypes.Structure):
 def measure_process(values: MutableMapping[str, float], name: str, pid: int | str = "self") -> None:
     """Add `<name>.UserCPUSecs`, `SystemCPUSecs`, `ElapsedTimeSecs`, `VssMB` and `RssMB` of a process."""
     number = os.getpid() if pid == "self" else int(pid)
-    opened = _kernel32.OpenProcess(_QUERY, False, number)
-    if not opened:
-        return
-    handle = ctypes.c_void_p(opened)
-    try:
+    with opened_process(number, QUERY_PROCESS) as handle:
+        if handle is None:
+            return
         begun, ended, system, user = (ctypes.c_uint64() for _ in range(4))
-        if _kernel32.GetProcessTimes(handle, *map(ctypes.byref, (begun, ended, system, user))):
+        if kernel32.GetProcessTimes(handle, *map(ctypes.byref, (begun, ended, system, user))):
             values[f"{name}.UserCPUSecs"] = user.value / _TICKS
             values[f"{name}.SystemCPUSecs"] = system.value / _TICKS
             values[f"{name}.ElapsedTimeSecs"] = time.time() + _EPOCH - begun.value / _TICKS
-        memory = _Memory(size=ctypes.sizeof(_Memory))
-        if _kernel32.K32GetProcessMemoryInfo(handle, ctypes.byref(memory), memory.size):
+        if (memory := memory_of(handle)).resident:
             values[f"{name}.VssMB"] = memory.committed / _MIB
             values[f"{name}.RssMB"] = memory.resident / _MIB
-    finally:
-        _kernel32.CloseHandle(handle)
 
 
 def measure_network(values: MutableMapping[str, float]) -> None:
@@ -75,11 +55,11 @@ def measure_host(values: MutableMapping[str, float]) -> None:
     the disk with Windows that is used.
     """
     idle, system, user = (ctypes.c_uint64() for _ in range(3))
-    if _kernel32.GetSystemTimes(*map(ctypes.byref, (idle, system, user))):  # the time of the system includes idle time
+    if kernel32.GetSystemTimes(*map(ctypes.byref, (idle, system, user))):  # the time of the system includes idle time
         values["host.BusySecs"] = (system.value + user.value - idle.value) / _TICKS
         values["host.IdleSecs"] = idle.value / _TICKS
     computer = _Computer(size=ctypes.sizeof(_Computer))
-    if _kernel32.GlobalMemoryStatusEx(ctypes.byref(computer)) and computer.total:
+    if kernel32.GlobalMemoryStatusEx(ctypes.byref(computer)) and computer.total:
         values["host.MemoryUsedPct"] = 100 * (1 - computer.available / computer.total)
     try:
         disk = shutil.disk_usage(os.environ.get("SYSTEMDRIVE", "C:") + "\\")
@@ -92,5 +72,5 @@ def measure_host(values: MutableMapping[str, float]) -> None:
 def count_descriptors() -> int:
     """Return the number of open handles of this process; 0 if they cannot be counted."""
     count = wintypes.DWORD()
-    own = ctypes.c_void_p(_kernel32.GetCurrentProcess())
-    return count.value if _kernel32.GetProcessHandleCount(own, ctypes.byref(count)) else 0
+    own = ctypes.c_void_p(kernel32.GetCurrentProcess())
+    return count.value if kernel32.GetProcessHandleCount(own, ctypes.byref(count)) else 0

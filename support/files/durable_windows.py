@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import msvcrt
 import os
 import sys
@@ -12,38 +11,29 @@ from typing import Final
 
 assert sys.platform == "win32"
 
+from support.windows import OPEN_EXISTING, READ, WRITE, open_handle
+
 _IN_USE: Final = frozenset({5, 32})  # ERROR_ACCESS_DENIED and ERROR_SHARING_VIOLATION
 PATIENCE: Final = 2.0  # seconds to wait for the readers of a file that is replaced
 _PAUSE: Final = 0.01
 
 # From winnt.h, fileapi.h and winerror.h
-_READ: Final = 0x80000000
-_WRITE: Final = 0x40000000
-_SHARE_ALL: Final = 0x1 | 0x2 | 0x4
 _CREATE_NEW: Final = 1
 _CREATE_ALWAYS: Final = 2
-_OPEN_EXISTING: Final = 3
 _OPEN_ALWAYS: Final = 4
 _NORMAL: Final = 0x80
-_INVALID: Final = ctypes.c_void_p(-1).value
-
-_kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-_kernel32.CreateFileW.restype = ctypes.c_void_p
 
 
 def open_file(path: Path, flags: int, mode: int = 0o777) -> int:
     """Open a file as os.open does, always binary, and without `mode`; others may rename and delete the open file."""
     way = flags & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
-    access = _READ if way == os.O_RDONLY else _WRITE if way == os.O_WRONLY else _READ | _WRITE
+    access = READ if way == os.O_RDONLY else WRITE if way == os.O_WRONLY else READ | WRITE
     if flags & os.O_CREAT:
         creation = _CREATE_NEW if flags & os.O_EXCL else _CREATE_ALWAYS if flags & os.O_TRUNC else _OPEN_ALWAYS
     else:
-        creation = _OPEN_EXISTING
-    handle = _kernel32.CreateFileW(os.path.abspath(path), access, _SHARE_ALL, None, creation, _NORMAL, None)
-    if handle == _INVALID:
-        error = ctypes.WinError(ctypes.get_last_error())
-        error.filename = str(path)
-        raise error
+        creation = OPEN_EXISTING
+    handle = open_handle(os.path.abspath(path), access, creation, _NORMAL).value
+    assert handle is not None
     return msvcrt.open_osfhandle(handle, (flags & (os.O_APPEND | os.O_RDONLY)) | os.O_BINARY | os.O_NOINHERIT)
 
 

@@ -16,29 +16,15 @@ import trio
 
 assert sys.platform == "win32"
 
-# From winnt.h, fileapi.h, winbase.h and winerror.h
+from support.windows import OPEN_EXISTING, OVERLAPPED, Overlapped, kernel32, last_error, open_handle
+
+# From winnt.h, winbase.h and winerror.h
 _LIST: Final = 0x1
-_SHARE_ALL: Final = 0x1 | 0x2 | 0x4
-_OPEN_EXISTING: Final = 3
-_FLAGS: Final = 0x02000000 | 0x40000000  # FILE_FLAG_BACKUP_SEMANTICS, which opens directories, and _OVERLAPPED
+_DIRECTORY: Final = 0x02000000  # FILE_FLAG_BACKUP_SEMANTICS, which opens directories
 _CHANGES: Final = 0x1 | 0x2 | 0x8 | 0x10 | 0x40  # names of files and folders, size, last write, creation
 _MISSING: Final = frozenset({2, 3, 267})  # ERROR_FILE_NOT_FOUND, _PATH_NOT_FOUND, _DIRECTORY (it is a file)
-_INVALID: Final = ctypes.c_void_p(-1).value
 _HEADER: Final = struct.Struct("<III")  # offset of the next entry, action, length of the name
 _BUFFER: Final = 64 * 1024
-
-_kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-_kernel32.CreateFileW.restype = ctypes.c_void_p
-_kernel32.CreateIoCompletionPort.restype = ctypes.c_void_p
-
-
-class _Overlapped(ctypes.Structure):
-    _fields_ = (
-        ("status", ctypes.c_size_t),
-        ("transferred", ctypes.c_size_t),
-        ("offset", ctypes.c_uint64),
-        ("event", ctypes.c_void_p),
-    )
 
 
 class _Folder:
@@ -46,16 +32,13 @@ class _Folder:
 
     def __init__(self, path: Path, key: int) -> None:
         self.path = path
-        self.request = _Overlapped()
+        self.request = Overlapped()
         self.buffer = ctypes.create_string_buffer(_BUFFER)
-        opened = _kernel32.CreateFileW(str(path), _LIST, _SHARE_ALL, None, _OPEN_EXISTING, _FLAGS, None)
-        if opened == _INVALID:
-            raise ctypes.WinError(ctypes.get_last_error())
-        self._handle = ctypes.c_void_p(opened)
+        self._handle = open_handle(path, _LIST, OPEN_EXISTING, _DIRECTORY | OVERLAPPED)
         try:
             port = ctypes.c_void_p(trio.lowlevel.current_iocp())
-            if not _kernel32.CreateIoCompletionPort(self._handle, port, ctypes.c_size_t(key), 0):
-                raise ctypes.WinError(ctypes.get_last_error())
+            if not kernel32.CreateIoCompletionPort(self._handle, port, ctypes.c_size_t(key), 0):
+                raise last_error()
             self.ask()
         except OSError:
             self.close()
@@ -69,10 +52,10 @@ class _Folder:
     def ask(self) -> None:
         """Request the next changes. The system collects those that occur between two requests. Raises OSError."""
         ctypes.memset(ctypes.byref(self.request), 0, ctypes.sizeof(self.request))
-        if not _kernel32.ReadDirectoryChangesW(
+        if not kernel32.ReadDirectoryChangesW(
             self._handle, self.buffer, _BUFFER, False, _CHANGES, None, ctypes.byref(self.request), None
         ):
-            raise ctypes.WinError(ctypes.get_last_error())
+            raise last_error()
 
     def changed(self, count: int) -> Iterator[Path]:
         data, position = self.buffer.raw[:count], 0
@@ -86,7 +69,7 @@ class _Folder:
 
     def close(self) -> None:
         """Close the directory; the system then answers the pending request."""
-        _kernel32.CloseHandle(self._handle)
+        kernel32.CloseHandle(self._handle)
 
 
 class _Port:

@@ -5,28 +5,17 @@ from __future__ import annotations
 import ctypes
 import msvcrt
 import sys
-from ctypes import wintypes
 from typing import Final
 
 assert sys.platform == "win32"
+
+from support.windows import Overlapped, kernel32, last_error
 
 # From minwinbase.h and winerror.h
 _FAIL_IMMEDIATELY: Final = 0x1
 _EXCLUSIVE: Final = 0x2
 _LOCK_VIOLATION: Final = 33
-_FAR: Final = 0x7FFFFFFF  # upper half of the position of the locked byte: no file of ours is that large
-
-_kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-
-
-class _Overlapped(ctypes.Structure):
-    _fields_ = (
-        ("internal", ctypes.c_void_p),
-        ("internal_high", ctypes.c_void_p),
-        ("offset", wintypes.DWORD),
-        ("offset_high", wintypes.DWORD),
-        ("event", wintypes.HANDLE),
-    )
+_FAR: Final = 0x7FFFFFFF << 32  # position of the locked byte: no file of ours is that large
 
 
 def lock_file(descriptor: int, *, shared: bool = False) -> None:
@@ -46,8 +35,8 @@ def try_lock_file(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def _lock(descriptor: int, flags: int) -> None:
-    handle = wintypes.HANDLE(msvcrt.get_osfhandle(descriptor))
+    handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
     # A second lock of the same descriptor replaces the first one, as flock does; here it would wait for itself.
-    _kernel32.UnlockFileEx(handle, 0, 1, 0, ctypes.byref(_Overlapped(offset_high=_FAR)))
-    if not _kernel32.LockFileEx(handle, flags, 0, 1, 0, ctypes.byref(_Overlapped(offset_high=_FAR))):
-        raise ctypes.WinError(ctypes.get_last_error())
+    kernel32.UnlockFileEx(handle, 0, 1, 0, ctypes.byref(Overlapped(offset=_FAR)))
+    if not kernel32.LockFileEx(handle, flags, 0, 1, 0, ctypes.byref(Overlapped(offset=_FAR))):
+        raise last_error()

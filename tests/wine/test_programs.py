@@ -27,7 +27,14 @@ def test_every_module_that_claims_windows_can_be_imported(room: Room) -> None:
     [
         (("unit/schema",), 1500),
         (("unit/nursery_graph", "unit/triggers/test_operators.py", "unit/triggers/test_retry.py"), 80),
-        (("unit/support/files/test_seams.py", "e2e/shutdown/test_process_trees.py"), 24),
+        (
+            (
+                "unit/support/files/test_seams.py",
+                "unit/engine/test_process_metrics.py",
+                "e2e/shutdown/test_process_trees.py",
+            ),
+            28,
+        ),
         (("unit/rpc/http2", "unit/rpc/http1"), 100),
     ],
     ids=["schema", "nursery_graph", "seams", "rpc"],
