@@ -18,6 +18,7 @@ SEAMS: Final = frozenset(
         "hal/clock_changes.py",  # the clock was set
         "nursery_graph/process.py",  # processes with all that they start
         "rpc/http2/writer.py",  # writing to sockets by their descriptors
+        "rpc/network/local.py",  # channels between programs of this computer
         "rpc/network/descriptors.py",  # limit of connections
         "rpc/network/network_interfaces.py",
         "rpc/network/tls.py",  # files in memory

@@ -1,8 +1,8 @@
-"""The control socket of the agent, and its client: `machine agent` on the same computer.
+"""The control channel of the agent, and its client: `machine agent` on the same computer.
 
 Public, in the order in which to read them:
 
-* `client`: Client of the agent's control socket
+* `client`: Client of the agent's control channel
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Client of the agent's control socket."""
+"""Client of the agent's control channel."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 import trio
 
 from agent.console.protocol import MAX_LINE, ConsoleRequest, decode_reply, encode, raised
+from rpc.network import PRIVILEGED, open_local_stream
 from schema import ErrorKind, MachineError
 
 
 class NoAgentError(MachineError):
-    """No agent listens at the socket."""
+    """No agent listens at the channel."""
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncGenerator[trio.SocketStream, None]:
-    """Connect to the socket while the context is open. NoAgentError if no agent listens; PERMISSION if it refuses."""
+async def opened(path: Path) -> AsyncGenerator[trio.abc.Stream, None]:
+    """Connect to the channel while the context is open. NoAgentError if no agent listens; PERMISSION if it refuses."""
     try:
-        stream = await trio.open_unix_socket(str(path))
+        stream = await open_local_stream(path)
     except PermissionError:
         raise MachineError(
-            f"permission denied for {path}", kind=ErrorKind.PERMISSION, remedy="run the command as root, with sudo"
+            f"permission denied for {path}", kind=ErrorKind.PERMISSION, remedy=f"run the command {PRIVILEGED}"
         ) from None
     except OSError as error:
         raise NoAgentError(

@@ -1,4 +1,4 @@
-"""Messages on the control socket: one line of JSON with a request, then lines of JSON with its replies. Pure."""
+"""Messages on the control channel: one line of JSON with a request, then lines of JSON with its replies. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control socket of the agent. Only its owner can connect: who may do that may already do everything here."""
+"""The control channel of the agent. Only its owner can connect: who may do that may already do everything here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from agent.console.protocol import MAX_LINE, Reply, decode_request, encode, failure
-from rpc.network import open_unix_listener
+from rpc.network import open_local_listener
 from schema import ErrorKind, MachineError
 
 REQUEST_LIMIT: Final = 10.0  # seconds until the request is complete
@@ -28,20 +28,20 @@ async def serve(
     path: Path,
     commands: Mapping[str, Command],
     *,
-    task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
+    task_status: trio.TaskStatus[list[trio.abc.Listener[trio.abc.Stream]]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer requests on the socket `path` until cancelled. Raises MachineError if the socket cannot be opened.
+    """Answer requests on the channel `path` until cancelled. Raises MachineError if it cannot be opened.
 
     A command ends when its client closes the connection.
     """
-    listener = await open_unix_listener(path)
+    listener = await open_local_listener(path)
     clients = trio.CapacityLimiter(MAX_CLIENTS)
     # The socket is not removed at the end: a stale one is replaced at the next start.
     await trio.serve_listeners(partial(_serve_client, commands, clients), [listener], task_status=task_status)
 
 
 async def _serve_client(
-    commands: Mapping[str, Command], clients: trio.CapacityLimiter, stream: trio.SocketStream
+    commands: Mapping[str, Command], clients: trio.CapacityLimiter, stream: trio.abc.Stream
 ) -> None:
     async with stream:
         try:
@@ -64,7 +64,7 @@ async def _serve_client(
             clients.release()
 
 
-async def _read_line(stream: trio.SocketStream) -> bytes | None:
+async def _read_line(stream: trio.abc.Stream) -> bytes | None:
     """Return the first line; None if the client closes the connection before, or sends more than MAX_LINE bytes."""
     buffer = bytearray()
     while b"\n" not in buffer:
@@ -75,7 +75,7 @@ async def _read_line(stream: trio.SocketStream) -> bytes | None:
     return bytes(buffer).partition(b"\n")[0]
 
 
-async def _end_with_client(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
+async def _end_with_client(stream: trio.abc.Stream, scope: trio.CancelScope) -> None:
     """Cancel the command when the client closes the connection; further input is ignored."""
     try:
         while await stream.receive_some(4096):
@@ -85,7 +85,7 @@ async def _end_with_client(stream: trio.SocketStream, scope: trio.CancelScope) -
     scope.cancel()
 
 
-async def _answer(commands: Mapping[str, Command], line: bytes, stream: trio.SocketStream) -> None:
+async def _answer(commands: Mapping[str, Command], line: bytes, stream: trio.abc.Stream) -> None:
     try:
         request = decode_request(line)
         command = commands.get(request.command)

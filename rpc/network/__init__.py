@@ -10,6 +10,7 @@ Public, in the order in which to read them:
 * `network_interfaces`: Network interfaces of this computer with their addresses, and notification of changes, using
   rtnetlink(7)
 * `tls`: TLS contexts of servers and clients, and certificate renewal without closing connections
+* `local`: A channel between programs of the same computer, for its owner: a Unix socket, on Windows a named pipe
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from rpc.network.listeners import open_listeners as open_listeners
     from rpc.network.listeners import open_unix_listener as open_unix_listener
     from rpc.network.listeners import parse_address as parse_address
+    from rpc.network.local import PRIVILEGED as PRIVILEGED
+    from rpc.network.local import open_local_listener as open_local_listener
+    from rpc.network.local import open_local_stream as open_local_stream
     from rpc.network.network_interfaces import Address as Address
     from rpc.network.network_interfaces import Interface as Interface
     from rpc.network.network_interfaces import InterfaceChanges as InterfaceChanges
@@ -71,6 +75,7 @@ else:
                 "TlsError",
                 "client_context",
             ],
+            "local": ["PRIVILEGED", "open_local_listener", "open_local_stream"],
         },
         modules=["mdns"],
     )

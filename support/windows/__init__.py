@@ -6,6 +6,12 @@ import sys
 
 assert sys.platform == "win32"
 
+from support.windows.access_windows import ADMINISTRATORS as ADMINISTRATORS
+from support.windows.access_windows import SERVICES as SERVICES
+from support.windows.access_windows import SYSTEM as SYSTEM
+from support.windows.access_windows import only_for as only_for
+from support.windows.access_windows import own_user as own_user
+from support.windows.access_windows import owner_of as owner_of
 from support.windows.kernel_windows import INVALID_HANDLE as INVALID_HANDLE
 from support.windows.kernel_windows import OPEN_EXISTING as OPEN_EXISTING
 from support.windows.kernel_windows import OVERLAPPED as OVERLAPPED

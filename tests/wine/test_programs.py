@@ -36,8 +36,9 @@ def test_every_module_that_claims_windows_can_be_imported(room: Room) -> None:
             28,
         ),
         (("unit/rpc/http2", "unit/rpc/http1"), 100),
+        (("unit/rpc/network/test_local.py", "unit/rpc/network/test_local_windows.py", "unit/agent/console"), 33),
     ],
-    ids=["schema", "nursery_graph", "seams", "rpc"],
+    ids=["schema", "nursery_graph", "seams", "rpc", "channel"],
 )
 @pytest.mark.limit(240)
 def test_a_suite_passes_on_windows(room: Room, folders: tuple[str, ...], least: int) -> None:

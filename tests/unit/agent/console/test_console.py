@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from agent.console import server
 from agent.console.client import request
 from agent.console.protocol import MAX_LINE, Reply, encode
 from agent.console.server import MAX_CLIENTS, serve
+from rpc.network.local import open_local_stream
 from schema.errors import ErrorKind, MachineError
 
 
@@ -62,6 +64,7 @@ async def test_values_arrive_in_order(tmp_path: Path) -> None:
         assert await values(path, "count", to=0) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the pipe has an access list: see test_local.py")
 async def test_only_the_owner_can_connect(tmp_path: Path) -> None:
     async with console(tmp_path / "s") as path:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -123,14 +126,14 @@ async def test_no_agent(tmp_path: Path) -> None:
     "sent", [b"nonsense\n", b'{"command": 1}\n', b"\xff\n", b'{"arguments": {}}\n', b"[" * 10_000 + b"\n"], ids=range(5)
 )
 async def test_a_request_that_is_not_valid_is_answered(tmp_path: Path, sent: bytes) -> None:
-    async with console(tmp_path / "s") as path, await trio.open_unix_socket(str(path)) as stream:
+    async with console(tmp_path / "s") as path, await open_local_stream(path) as stream:
         await stream.send_all(sent)
         with trio.fail_after(10):
             assert b"the request is not valid" in await stream.receive_some(65536)
 
 
 async def test_a_request_that_is_too_long_ends_the_connection(tmp_path: Path) -> None:
-    async with console(tmp_path / "s") as path, await trio.open_unix_socket(str(path)) as stream:
+    async with console(tmp_path / "s") as path, await open_local_stream(path) as stream:
         with trio.fail_after(10):
             try:
                 await stream.send_all(b"x" * (MAX_LINE + 1))
@@ -142,16 +145,16 @@ async def test_a_request_that_is_too_long_ends_the_connection(tmp_path: Path) ->
 
 async def test_a_client_that_sends_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST_LIMIT", 0.01)
-    async with console(tmp_path / "s") as path, await trio.open_unix_socket(str(path)) as stream:
+    async with console(tmp_path / "s") as path, await open_local_stream(path) as stream:
         with trio.fail_after(10):
             assert await stream.receive_some(1) == b""
 
 
 async def test_clients_are_limited(tmp_path: Path) -> None:
     async with console(tmp_path / "s", endless=Endless()) as path:
-        streams = [await trio.open_unix_socket(str(path)) for _ in range(MAX_CLIENTS)]
+        streams = [await open_local_stream(path) for _ in range(MAX_CLIENTS)]
         await wait_all_tasks_blocked()
-        async with await trio.open_unix_socket(str(path)) as extra:
+        async with await open_local_stream(path) as extra:
             with trio.fail_after(10):
                 assert await extra.receive_some(1) == b""
         for stream in streams:
