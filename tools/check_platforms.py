@@ -23,7 +23,7 @@ def main() -> int:
     problems = [
         problem
         for package in PACKAGES
-        for path in sorted(Path(package).rglob("*.py"))
+        for path in sorted(Path(package.replace(".", "/")).rglob("*.py"))
         for problem in breaches(path.as_posix(), path.read_text("utf-8"))
     ]
     problems += [f"tools/platforms.py: {name} does not exist" for name in sorted(SEAMS) if not Path(name).is_file()]

@@ -7,12 +7,14 @@ from typing import Final
 
 PACKAGES: Final = (
     *("schema", "nursery_graph", "support", "triggers", "telemetry", "uplink", "rpc", "engine", "hal", "models"),
-    "runtime",
+    *("runtime", "agent.console", "agent.launch", "agent.update"),
 )
-"""Packages that run on Windows, with the exceptions below. agent, cloud, netmgr, training, rig and command do not."""
+"""Packages that run on Windows, with the exceptions below. The rest of agent does not, nor do cloud,
+netmgr, training, rig and command."""
 
 SEAMS: Final = frozenset(
     {
+        "agent/launch/command.py",  # how releases are started
         "engine/hardware.py",  # hardware of this computer
         "engine/metrics/system.py",  # measurements of processes and of the computer
         "hal/clock_changes.py",  # the clock was set

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +24,7 @@ from agent.update.record import Release
 from schema import ErrorKind, MachineError
 from schema.agent import shown_url
 from support import Worker
+from support.files import forget_cached
 from uplink import IncompleteDownload, read_body
 from uplink.releases import MAX_FILE
 
@@ -127,5 +127,5 @@ def identify_file(path: Path) -> Identified:
             size += len(data)
             digest.update(data)
         with suppress(OSError):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            forget_cached(file.fileno())
     return Identified(header, digest.hexdigest(), size)

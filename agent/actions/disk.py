@@ -6,7 +6,6 @@ Each can be repeated after a power loss at any moment: files appear in their slo
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -16,12 +15,13 @@ import msgspec
 from msgspec.structs import replace as replace_fields
 
 from agent.launch import links
+from agent.launch.command import is_program
 from agent.launch.links import is_usable
 from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
 from agent.update.record import Release, ReleaseSlots, UpdateProgress, UpdateRecord, UpdateStep
 from schema import ErrorKind, MachineError
-from support.files import replace_file, sync_folder
+from support.files import allocate, forget_cached, is_link, read_link, replace_file, sync_folder
 from support.foreign import erase
 from uplink.releases import Header, normal_platform
 
@@ -71,7 +71,7 @@ def clean(layout: Layout, record: UpdateRecord, running: Collection[str] = ()) -
     """
     program, needed = record.program, slots_of(record)
     for path in layout.releases(program).iterdir():
-        if path.is_symlink() or path.name in needed or path.name in running:
+        if is_link(path) or path.name in needed or path.name in running:
             continue
         _remove(path)
     target = record.progress.target.sha256 if record.progress is not None else ""
@@ -107,7 +107,7 @@ def reserve_space(layout: Layout) -> None:
         return
     try:
         with part.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, RESERVED_FILE)
+            allocate(file.fileno(), RESERVED_FILE)
         part.replace(layout.reserve)
     except OSError:
         part.unlink(missing_ok=True)
@@ -167,7 +167,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
             if error.kind is ErrorKind.INVALID:
                 verify(layout, program, release)  # a file that was damaged since it was verified is downloaded again
             raise
-        if not _is_program(part / "run"):
+        if not is_program(part / "run"):
             erase(part)
             raise MachineError(
                 "the release contains no executable file `run`", kind=ErrorKind.INVALID, remedy="build it again"
@@ -189,7 +189,7 @@ def rebuild(layout: Layout, program: str, now: float) -> UpdateRecord | None:
     order = [
         None if launch.on_trial else launch.run,
         launch.back,
-        os.readlink(factory) if factory.is_symlink() else None,
+        read_link(factory) if is_link(factory) else None,
     ]
     releases = [_described(layout.release(program, sha256)) for sha256 in order if sha256 is not None]
     described = [release for release in releases if release is not None]
@@ -210,11 +210,7 @@ def _described(folder: Path) -> Release | None:
         release = msgspec.json.decode((folder / DESCRIPTION).read_bytes(), type=Release)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return release if release.sha256 == folder.name and _is_program(folder / "run") else None
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return release if release.sha256 == folder.name and is_program(folder / "run") else None
 
 
 def _digest(path: Path) -> tuple[int, str]:
@@ -223,7 +219,7 @@ def _digest(path: Path) -> tuple[int, str]:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             size += len(chunk)
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # memory is scarce on small devices
+        forget_cached(file.fileno())  # memory is scarce on small devices
     return size, digest.hexdigest()
 
 

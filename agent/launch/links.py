@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
+from agent.launch.command import SCRIPT, is_program
 from agent.layout import Layout
 from schema import ErrorKind, MachineError
-from support.files import replace_file, replace_link, sync_folder
+from support.files import read_link, replace_file, replace_link, sync_folder
 
 MAX_STARTS: Final = 3
 """Starts of a release on trial; the launcher starts `back` instead of a further one."""
-
-SCRIPT: Final = Path(__file__).with_name("machine-launch")
-"""The launcher, as packaged with the agent."""
 
 _PART: Final = ".part"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
@@ -110,16 +108,12 @@ def is_usable(layout: Layout, program: str, sha256: str) -> bool:
     """Return whether the launcher would start this release."""
     if not _SHA256.match(sha256):
         raise ValueError(f"{sha256!r} is not a SHA-256")
-    path = layout.release(program, sha256) / "run"
-    try:
-        return path.is_file() and path.stat().st_size > 0 and os.access(path, os.X_OK)
-    except OSError:
-        return False
+    return is_program(layout.release(program, sha256) / "run")
 
 
 def _target(layout: Layout, program: str, name: str) -> str | None:
     try:
-        sha256 = Path(os.readlink(layout.launch(program) / name)).name
+        sha256 = PurePath(read_link(layout.launch(program) / name)).name
     except FileNotFoundError:
         return None
     return sha256 if _SHA256.match(sha256) and is_usable(layout, program, sha256) else None
@@ -131,4 +125,4 @@ def _link(layout: Layout, program: str, name: str, sha256: str | None) -> None:
     if sha256 is None:
         link.unlink(missing_ok=True)
     else:
-        replace_link(link, os.path.relpath(layout.release(program, sha256), link.parent))
+        replace_link(link, PurePath(os.path.relpath(layout.release(program, sha256), link.parent)).as_posix())

@@ -76,11 +76,14 @@ def _copy(path: Path, part: IncompleteDownload, expected: Expected, stopped: Cal
         raise _another(path, f"its SHA-256 is {digest}, not {expected.sha256}")
 
 
+_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
+
+
 def _opened(path: Path) -> BinaryIO:
     """Open a regular file; MachineError."""
     try:
-        # Opening a named pipe without O_NONBLOCK would wait for its writer.
-        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - returned
+        # Opening a named pipe without O_NONBLOCK would wait for its writer; Windows has none among its files.
+        file: BinaryIO = open(os.open(path, os.O_RDONLY | _NONBLOCK), "rb")  # noqa: SIM115 - returned
     except FileNotFoundError:
         raise MachineError(f"{path} does not exist", kind=ErrorKind.NOT_FOUND) from None
     except IsADirectoryError:

@@ -57,4 +57,4 @@ def check_identity(header: Header, expected: Header) -> None:
 
 def _open(path: str, flags: int) -> int:
     """Open without waiting: opening a named pipe otherwise waits for its writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -106,7 +106,7 @@ class PipeStream(trio.abc.Stream):
         return self._handle
 
 
-class PipeListener(trio.abc.Listener[PipeStream]):
+class PipeListener(trio.abc.Listener[trio.abc.Stream]):
     """Accepts clients of a named pipe. One instance always waits for a client, so that no other program gets it."""
 
     def __init__(self, name: str) -> None:
@@ -143,7 +143,7 @@ class PipeListener(trio.abc.Listener[PipeStream]):
         await trio.lowlevel.checkpoint()
 
 
-async def open_local_listener(path: Path) -> PipeListener:
+async def open_local_listener(path: Path) -> trio.abc.Listener[trio.abc.Stream]:
     """Listen at a path. MachineError if that is not possible, or another program listens there."""
     await trio.lowlevel.checkpoint()
     try:
@@ -158,7 +158,7 @@ async def open_local_listener(path: Path) -> PipeListener:
         ) from None
 
 
-async def open_local_stream(path: Path) -> PipeStream:
+async def open_local_stream(path: Path) -> trio.abc.Stream:
     """Connect to the program that listens at a path.
 
     PermissionError if it is that of another user; other OSErrors if no program listens.

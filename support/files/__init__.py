@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from support.files import private as private
+    from support.files.durable import allocate as allocate
     from support.files.durable import create_file as create_file
+    from support.files.durable import forget_cached as forget_cached
+    from support.files.durable import is_link as is_link
     from support.files.durable import open_file as open_file
     from support.files.durable import read_at as read_at
+    from support.files.durable import read_link as read_link
     from support.files.durable import replace_file as replace_file
     from support.files.durable import replace_link as replace_link
     from support.files.durable import set_mode as set_mode
@@ -47,9 +51,13 @@ else:
         __name__,
         {
             "durable": [
+                "allocate",
                 "create_file",
+                "forget_cached",
+                "is_link",
                 "open_file",
                 "read_at",
+                "read_link",
                 "replace_file",
                 "replace_link",
                 "set_mode",

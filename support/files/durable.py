@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 if sys.platform == "win32":
-    from support.files.durable_windows import move_over
+    from support.files.durable_windows import is_link as is_link
+    from support.files.durable_windows import make_link, move_over
     from support.files.durable_windows import open_file as open_file
     from support.files.durable_windows import read_at as read_at
+    from support.files.durable_windows import read_link as read_link
     from support.files.durable_windows import set_mode as set_mode
     from support.files.durable_windows import sync_data as sync_data
     from support.files.durable_windows import sync_file as sync_file
@@ -21,6 +23,18 @@ else:
     open_file = os.open  # on Windows, one that lets others rename and delete the open file
     read_at, write_at = os.pread, os.pwrite
     sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
+    def make_link(link: Path, target: str) -> None:
+        """Create a symbolic link."""
+        link.symlink_to(target)
+
+    def read_link(link: Path) -> str:
+        """Return the target of a link that `replace_link` made. FileNotFoundError; OSError if it is another file."""
+        return os.readlink(link)
+
+    def is_link(path: Path) -> bool:
+        """Return whether a path is a link that `replace_link` may have made."""
+        return path.is_symlink()
 
     def move_over(source: Path, target: Path) -> None:
         """Rename a file, replacing another one."""
@@ -79,9 +93,28 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def replace_link(link: Path, target: str | Path) -> None:
-    """Make `link` a symbolic link to `target`, atomically and durably. Raises OSError."""
+    """Make `link` a link to `target`, atomically and durably, as `read_link` reads it. Raises OSError.
+
+    It is a symbolic link; on Windows a file that contains the target, because links need a privilege there.
+    """
     part = link.with_name(link.name + PART)
     part.unlink(missing_ok=True)
-    part.symlink_to(target)
+    make_link(part, str(target))
     move_over(part, link)
     sync_folder(link.parent)
+
+
+def allocate(descriptor: int, size: int) -> None:
+    """Let a new file occupy `size` bytes of the disk. OSError (ENOSPC) if there is too little space."""
+    reserve = getattr(os, "posix_fallocate", None)
+    if reserve is not None:
+        reserve(descriptor, 0, size)
+    else:
+        write_at(descriptor, bytes(size), 0)
+
+
+def forget_cached(descriptor: int) -> None:
+    """Let the memory that caches a file be used otherwise, where the system can be asked for that. Raises OSError."""
+    advise = getattr(os, "posix_fadvise", None)
+    if advise is not None:
+        advise(descriptor, 0, 0, getattr(os, "POSIX_FADV_DONTNEED", 0))

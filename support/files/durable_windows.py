@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import msvcrt
 import os
 import sys
@@ -22,6 +23,9 @@ _CREATE_NEW: Final = 1
 _CREATE_ALWAYS: Final = 2
 _OPEN_ALWAYS: Final = 4
 _NORMAL: Final = 0x80
+
+_LINK: Final = b"link to "
+_LINK_BYTES: Final = 4096  # of the content of a link
 
 
 def open_file(path: Path, flags: int, mode: int = 0o777) -> int:
@@ -49,6 +53,31 @@ def move_over(source: Path, target: Path) -> None:
             time.sleep(_PAUSE)  # there is no event for the end of another program's access
         else:
             return
+
+
+def make_link(link: Path, target: str) -> None:
+    """Create a file that contains a target, and write it to the disk. FileExistsError if it exists."""
+    with open(link, "xb") as file:
+        file.write(_LINK + target.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_link(link: Path) -> str:
+    """Return the target of a link that `replace_link` made. FileNotFoundError; OSError if it is another file."""
+    with open(open_file(link, os.O_RDONLY), "rb") as file:
+        content = file.read(_LINK_BYTES)
+    if not content.startswith(_LINK):
+        raise OSError(errno.EINVAL, "not a link", str(link))
+    return content.removeprefix(_LINK).decode("utf-8", "replace")
+
+
+def is_link(path: Path) -> bool:
+    """Return whether a path is a link that `replace_link` may have made."""
+    try:
+        return path.is_symlink() or bool(read_link(path))
+    except OSError:
+        return False
 
 
 def set_mode(descriptor: int, mode: int) -> None:

@@ -36,9 +36,11 @@ def test_every_module_that_claims_windows_can_be_imported(room: Room) -> None:
             28,
         ),
         (("unit/rpc/http2", "unit/rpc/http1"), 100),
+        (("unit/agent/launch", "unit/agent/update"), 170),
+        (("sim/agent/test_crashes.py",), 8),
         (("unit/rpc/network/test_local.py", "unit/rpc/network/test_local_windows.py", "unit/agent/console"), 33),
     ],
-    ids=["schema", "nursery_graph", "seams", "rpc", "channel"],
+    ids=["schema", "nursery_graph", "seams", "rpc", "launcher", "kills", "channel"],
 )
 @pytest.mark.limit(240)
 def test_a_suite_passes_on_windows(room: Room, folders: tuple[str, ...], least: int) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import random
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,8 @@ import trio
 from agent.update.record import Release
 from schema.errors import ErrorKind, MachineError
 
+CONTENT = "program.exe" if sys.platform == "win32" else "run"
+"""The file of an unpacked release that has its content."""
 PLATFORM = "linux/x86_64"
 START_TIMEOUT = 600.0  # of machine-server, unless a setting changes it
 
@@ -128,6 +131,8 @@ def unpack(file: Path, folder: Path) -> None:
         raise MachineError(f"{file.name} is damaged", kind=ErrorKind.INVALID)
     part = folder.with_name(f"{folder.name}.tmp")
     part.mkdir(exist_ok=True)
-    (part / "run").write_bytes(content)
-    (part / "run").chmod(0o755)
+    (part / CONTENT).write_bytes(content)
+    (part / CONTENT).chmod(0o755)
+    if CONTENT != "run":
+        (part / "run").write_text(json.dumps([CONTENT]))
     part.replace(folder)

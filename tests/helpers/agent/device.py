@@ -6,8 +6,8 @@ The drivers, the actions, the records and the links are the real ones. The launc
 from __future__ import annotations
 
 import errno
-import os
 import random
+import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -27,13 +27,14 @@ from agent.actions.own import OwnProgram
 from agent.actions.program import ProgramFacts, RestartPermission, UpdatedProgram
 from agent.actions.steps import Actions
 from agent.hooks.moments import LIMITS, HookAnswer, HookedChange, HookMoment, too_slow
-from agent.launch import links
+from agent.launch import links, machine_launch
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.maintenance.decide import MaintenanceVerdict
 from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.update import store
 from agent.update.record import Release, ReleaseOffer, ReleaseSlots, UpdateRecord, UpdateStep
 from schema.errors import MachineError
+from support.files.durable import is_link, read_link, replace_link
 from tests.helpers.agent.cloud import PLATFORM, START_TIMEOUT, Behavior, Cloud, CloudSource, unpack
 from tests.helpers.agent.invariants import Invariants, Run
 
@@ -101,13 +102,17 @@ class Steps(trio.abc.Instrument):
 def launch(layout: Layout, program: str, *, full: bool = False) -> str | None:
     """Return the hash of the release that the launcher starts, and count its start: a model of machine-launch.
 
-    `full`: the disk is, so that nothing can be counted.
+    `full`: the disk is, so that nothing can be counted. On Windows it is the real launcher, which is no script.
     """
+    if sys.platform == "win32" and not full:
+        return next((start.folder.name for start in machine_launch.starts(layout.root, program)), None)
     folder = layout.launch(program)
     trial = folder / "trial"
     for name in ("run", "back", "factory"):
         link = layout.releases(program) / name if name == "factory" else folder / name
-        release = link.resolve()
+        if not is_link(link):
+            continue
+        release = (link.parent / read_link(link)).resolve()
         if not (release / "run").is_file():
             continue
         if name == "run" and trial.exists():
@@ -368,7 +373,7 @@ class Device:
         folder = self.layout.release(program, release.sha256)
         (folder / disk.DESCRIPTION).write_bytes(msgspec.json.encode(release))
         store.save(self.layout.record(program), UpdateRecord(program, ReleaseSlots(release, factory=release)))
-        os.symlink(release.sha256, self.layout.releases(program) / "factory")
+        replace_link(self.layout.releases(program) / "factory", release.sha256)
         links.point(self.layout, program, run=release.sha256, back=None, trial=False)
         return release
 

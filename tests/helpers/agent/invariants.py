@@ -6,7 +6,6 @@ those of the documentation, written down here again.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,6 +16,8 @@ from agent.actions import disk
 from agent.layout import PROGRAMS
 from agent.update.record import InvalidRecord, UpdateProgress, UpdateRecord, UpdateStep, decode
 from schema.errors import MachineError
+from support.files.durable import is_link, read_link
+from tests.helpers.agent.cloud import CONTENT
 
 if TYPE_CHECKING:
     from tests.helpers.agent.device import Device
@@ -131,11 +132,11 @@ class Invariants:
                 assert run.is_file(), f"the {name} release of {program} is missing"
         for name in ("run", "back", "factory"):
             link = self._link(program, name)
-            if not link.is_symlink():
+            if not is_link(link):
                 assert name != "run", f"the link of {program} is missing"
                 continue
-            file = link / "run"
-            sha256 = Path(os.readlink(link)).name
+            sha256 = Path(read_link(link)).name
+            file = self._layout.release(program, sha256) / CONTENT
             try:
                 key = _identity(file)
             except OSError:
@@ -168,7 +169,7 @@ class Invariants:
             allowed = sha256 == slots.current.sha256 or (sha256 == target and starts is not None)
             assert allowed, f"{program} would start {sha256[:12]} during {step}: starts {starts}"
         if step is UpdateStep.TRIAL:
-            run = Path(os.readlink(self._link(program, "run"))).name
+            run = Path(read_link(self._link(program, "run"))).name
             assert (run, starts is not None) == (target, True), f"a release of {program} is tried, but not linked"
             if progress.offline_before:
                 self.tried_offline.add(target)
@@ -184,7 +185,7 @@ class Invariants:
         starts = trial.read_bytes().decode("ascii", "replace").strip() if trial.exists() else None
         for name in ("run", "back", "factory"):
             try:
-                sha256 = Path(os.readlink(self._link(program, name))).name
+                sha256 = Path(read_link(self._link(program, name))).name
             except OSError:
                 continue
             if not (self._layout.release(program, sha256) / "run").is_file():

@@ -14,7 +14,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     failed, count = {}, 0
     for package in sys.argv[2:]:
-        for path in sorted((root / package).rglob("*.py")):
+        for path in sorted((root / package.replace(".", "/")).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             if parts[-1] == "__main__" or "template" in parts:

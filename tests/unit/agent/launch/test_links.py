@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from agent.launch.links import MAX_STARTS, SCRIPT, Launch, install_launcher, point, read
 from agent.layout import SERVER, Layout
 from schema.errors import MachineError
+from support.files.durable import read_link
 
+PROGRAM = "#!/bin/sh\n" if sys.platform != "win32" else json.dumps([sys.executable, "-c", "pass"])
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 
 
@@ -26,7 +29,7 @@ def layout(tmp_path: Path) -> Layout:
 def stage(layout: Layout, sha256: str) -> None:
     folder = layout.release(SERVER, sha256)
     folder.mkdir(parents=True)
-    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").write_text(PROGRAM)
     (folder / "run").chmod(0o755)
 
 
@@ -36,7 +39,7 @@ def test_a_new_installation_starts_nothing(layout: Layout) -> None:
 
 def test_links_are_relative_so_that_an_image_can_be_prepared_elsewhere(layout: Layout) -> None:
     point(layout, SERVER, run=A, back=B, trial=False)
-    assert os.readlink(layout.launch(SERVER) / "run") == f"../../releases/{SERVER}/{A}"
+    assert read_link(layout.launch(SERVER) / "run") == f"../../releases/{SERVER}/{A}"
     assert read(layout, SERVER) == Launch(A, B, False, 0)
 
 
@@ -68,7 +71,10 @@ def test_the_count_of_the_launcher(layout: Layout, text: str, starts: int) -> No
 
 def test_a_release_that_cannot_be_executed_is_not_linked(layout: Layout) -> None:
     point(layout, SERVER, run=A, back=None, trial=False)
-    (layout.release(SERVER, B) / "run").chmod(0o644)
+    if sys.platform == "win32":
+        (layout.release(SERVER, B) / "run").write_text('["nothing.exe"]')
+    else:
+        (layout.release(SERVER, B) / "run").chmod(0o644)
     with pytest.raises(MachineError, match="not an executable file"):
         point(layout, SERVER, run=B, back=A, trial=True)
     assert read(layout, SERVER) == Launch(A, None, False, 0)
@@ -91,7 +97,7 @@ def test_the_launcher_is_written_only_if_it_differs(layout: Layout) -> None:
     assert install_launcher(layout)
     assert not install_launcher(layout)
     assert layout.launcher.read_bytes() == SCRIPT.read_bytes()
-    assert stat.S_IMODE(layout.launcher.stat().st_mode) == 0o755
+    assert sys.platform == "win32" or stat.S_IMODE(layout.launcher.stat().st_mode) == 0o755
     layout.launcher.write_text("#!/bin/sh\n")
     assert install_launcher(layout)
     assert layout.launcher.read_bytes() == SCRIPT.read_bytes()

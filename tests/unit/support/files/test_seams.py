@@ -14,10 +14,15 @@ import trio
 import trio.testing
 
 from support.files.durable import (
+    allocate,
     create_file,
+    forget_cached,
+    is_link,
     open_file,
     read_at,
+    read_link,
     replace_file,
+    replace_link,
     sync_data,
     sync_file,
     sync_folder,
@@ -248,3 +253,31 @@ async def test_many_watchers_come_and_go(tmp_path: Path) -> None:
             await watcher.wait({tmp_path / str(number)})
         watcher.close()
         watcher.close()
+
+
+def test_a_link_is_replaced_and_read(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    with pytest.raises(FileNotFoundError):
+        read_link(link)
+    for target in ("first", "../second/ä"):
+        replace_link(link, target)
+        assert read_link(link) == target
+        assert is_link(link)
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+def test_other_files_and_folders_are_not_links(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("first")
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "folder", "nothing"):
+        assert not is_link(tmp_path / name)
+        with pytest.raises(OSError):
+            read_link(tmp_path / name)
+
+
+def test_space_is_allocated_and_read(tmp_path: Path) -> None:
+    descriptor = open_file(tmp_path / "file", FLAGS)
+    allocate(descriptor, 100_000)
+    forget_cached(descriptor)
+    os.close(descriptor)
+    assert (tmp_path / "file").read_bytes() == bytes(100_000)
