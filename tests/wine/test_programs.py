@@ -36,7 +36,7 @@ def test_every_module_that_claims_windows_can_be_imported(room: Room) -> None:
             28,
         ),
         (("unit/rpc/http2", "unit/rpc/http1"), 100),
-        (("unit/agent/launch", "unit/agent/update"), 170),
+        (("unit/agent/launch", "unit/agent/update"), 160),
         (("sim/agent/test_crashes.py",), 8),
         (("unit/rpc/network/test_local.py", "unit/rpc/network/test_local_windows.py", "unit/agent/console"), 33),
     ],

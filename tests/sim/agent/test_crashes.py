@@ -19,7 +19,7 @@ from tests.helpers.agent.cloud import Behavior
 from tests.helpers.agent.device import Device, Life, Steps
 from tests.sim.agent.scenario import reproducible, update
 
-STRIDE = 29 if sys.platform != "win32" else 181
+STRIDE = 29 if sys.platform != "win32" else 241
 """End the agent at each 29th of some 600 awaits; 1 ends it at each, which takes minutes. Wine is slow with files."""
 
 
