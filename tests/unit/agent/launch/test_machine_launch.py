@@ -94,6 +94,8 @@ BREAK: dict[str, Callable[[Layout], object]] = {
     "a number": lambda layout: stage(layout, B, [1]),
     "nested": lambda layout: (layout.release(SERVER, B) / "run").write_text("[" * 4000),
     "interpreter is missing": lambda layout: stage(layout, B, ["python/python.exe"]),
+    "a folder as interpreter": lambda layout: (
+        stage(layout, B, ["folder"]), (layout.release(SERVER, B) / "folder" / "x").mkdir(parents=True)),
     "not an interpreter": lambda layout: (
         stage(layout, B, ["text"]), (layout.release(SERVER, B) / "text").write_text("text")),
 }  # fmt: skip
@@ -134,3 +136,23 @@ def test_only_a_trial_that_still_runs_is_ended(layout: Layout) -> None:
     assert not machine_launch.end_trial(layout.root, AGENT, second)
     point(layout, AGENT, run=B, back=A, trial=False)
     assert not machine_launch.end_trial(layout.root, AGENT, next(machine_launch.starts(layout.root, AGENT)))
+
+
+def test_the_last_resort_is_not_ended_although_it_is_the_release_on_trial(layout: Layout) -> None:
+    point(layout, SERVER, run=B, back=None, trial=True)
+    replace_link(layout.releases(SERVER) / "factory", B)
+    (layout.launch(SERVER) / "trial").write_text("3")
+    start = next(machine_launch.starts(layout.root, SERVER))
+    assert (start.folder.name, start.fell_back) == (B, True)
+    assert not machine_launch.end_trial(layout.root, SERVER, start)
+
+
+@pytest.mark.parametrize("kind", ["folder", "empty"])
+def test_a_command_needs_a_file_with_content(layout: Layout, kind: str) -> None:
+    folder = layout.release(SERVER, B)
+    stage(layout, B, ["program"])
+    if kind == "folder":
+        (folder / "program" / "x").mkdir(parents=True)
+    else:
+        (folder / "program").touch()
+    assert machine_launch.command_of(folder) is None
