@@ -8,6 +8,7 @@ Public, in the order in which to read them:
   without a value
 * `concurrency`: Run calls concurrently, and raise errors of nurseries without exception groups
 * `delays`: Delays between attempts
+* `exclusion`: A lock of threads that work together most of the time: many hold it together, or one alone
 * `program_version`: Version of the installed programs, which is the same for all of them
 * `rate`: Token bucket
 * `start`: Start of a program: signals that arrive before it can stop in order, and imports of its large modules
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from support.concurrency import unwrap as unwrap
     from support.delays import DoublingDelay as DoublingDelay
     from support.delays import doubled as doubled
+    from support.exclusion import Exclusion as Exclusion
     from support.plot import Panel as Panel
     from support.plot import panels_of as panels_of
     from support.plot import render_plot as render_plot
@@ -70,6 +72,7 @@ else:
             "command_line": ["AbsolutePath", "LongOptions", "ProgramPath", "switch_option", "value_option"],
             "concurrency": ["gather", "raised_alone", "ungrouped", "unwrap"],
             "delays": ["DoublingDelay", "doubled"],
+            "exclusion": ["Exclusion"],
             "program_version": ["version"],
             "rate": ["Bucket"],
             "start": ["STOP_SIGNALS", "held_signal", "hold_signals", "lean_imports", "release_signals"],

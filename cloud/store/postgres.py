@@ -20,7 +20,7 @@ from cloud.store.sql import Work
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
 from schema import ErrorKind, MachineError
-from support import Worker
+from support import Exclusion, Worker
 
 if TYPE_CHECKING:
     from cloud.store.session import Session
@@ -80,8 +80,9 @@ class PostgresStore:
                 pass  # there are no listeners left
 
         async with AsyncExitStack() as stack:
+            exclusion = Exclusion()
             self._writers = await stack.enter_async_context(
-                _opened("database writer", lambda: Session(self.url, replica, forward))
+                _opened("database writer", lambda: Session(self.url, replica, forward, exclusion))
             )
             self._readers = await stack.enter_async_context(
                 _opened("database reader", lambda: Session(self.url, replica, None))

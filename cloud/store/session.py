@@ -18,7 +18,7 @@ from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
 from cloud.store.sql import Answers, Conflict, Row, Value, Work, continued_after_conflict
 from schema import ErrorKind, MachineError
-from support import DoublingDelay
+from support import DoublingDelay, Exclusion
 
 T = TypeVar("T")
 News = Sequence[tuple[str, str]]
@@ -26,6 +26,9 @@ News = Sequence[tuple[str, str]]
 ATTEMPTS: Final = 20  # attempts of one transaction, if others interfere each time
 COPIED: Final = 50  # rows from which COPY is used: an INSERT is parsed again for each number of rows
 BATCH: Final = 500  # rows in one INSERT: a statement has at most 65,535 parameters
+ALONE: Final = 5
+"""Failed attempts after which a transaction runs without others of this process. A long one that reads what thousands
+of machines write would otherwise never end. Transactions of other replicas can still interfere."""
 CONFLICTS: Final = 3  # attempts that may end in a Conflict, which may be with a concurrent transaction
 FIRST_PAUSE: Final = 0.002  # maximum seconds before the second attempt; doubled each time
 MAX_PAUSE: Final = 0.25
@@ -88,10 +91,18 @@ class Session:
     """Transactions over one connection, which is opened on first use and reopened when it was lost.
 
     `on_commit` receives the events of committed transactions, in this thread. Without it the session is read-only.
+    Sessions of one process that write share `exclusion`.
     """
 
-    def __init__(self, url: str, replica: str, on_commit: Callable[[News], None] | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        replica: str,
+        on_commit: Callable[[News], None] | None,
+        exclusion: Exclusion | None = None,
+    ) -> None:
         self._url = url
+        self._exclusion = exclusion or Exclusion()
         self._replica = replica
         self._on_commit = on_commit
         self._channel = ""
@@ -118,9 +129,10 @@ class Session:
         """Execute `work` as a transaction; its changes are durable when this returns."""
         assert self._on_commit is not None
         pause, conflicts = DoublingDelay(FIRST_PAUSE, MAX_PAUSE), 0
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
-                result, events = self._attempt(work)
+                with self._exclusion.together() if attempt < ALONE else self._exclusion.alone():
+                    result, events = self._attempt(work)
             except (errors.SerializationFailure, errors.DeadlockDetected):
                 pass
             except _Contested as error:

@@ -37,6 +37,7 @@ COLUMNS: Final = ("time", "author type", "author id", "author", "action", "kind"
 """Header of an exported file; the detail is JSON."""
 EXPORTED: Final = 10 * audit.PAGE  # entries read at once for a file
 HIDDEN: Final = frozenset({"of", "called", "revision"})  # shown with the subject, or by a link
+BULK_JOB: Final = "bulk job"
 LINKS: Final[Mapping[str, str]] = {
     ObjectKind.PART.value: "/machines/{id}",
     ObjectKind.ROBOT.value: "/machines/{id}",
@@ -44,11 +45,19 @@ LINKS: Final[Mapping[str, str]] = {
     ObjectKind.DATASET.value: "/datasets/{id}",
     ObjectKind.KEY.value: "/keys#key-{id}",
     ObjectKind.JOB.value: "/training/{id}",
+    BULK_JOB: "/fleet/{id}",
 }
 """The page of an object by its kind."""
 
-CREATED: Final[Mapping[str, str]] = {"create_key": ObjectKind.KEY.value}
+CREATED: Final[Mapping[str, str]] = {
+    "create_key": ObjectKind.KEY.value,
+    "start_fleet_job": BULK_JOB,
+    "set_fleet_view": "view",
+}
 """Kind of what an action creates, by the action, where the subject of the entry is the new object."""
+
+FEW: Final = 3
+"""Ids in a list that are shown; of more, their number is."""
 
 BY_JOB: Final = "change_by_job"
 """Action of a bulk job at a machine."""
@@ -202,7 +211,7 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditE
         " ".join(str(part) for part in (kind, subject_name) if part) or record.subject,
         record.subject,
         tuple(
-            (_words(key), text, _LONG.sub(r"\1…", text))
+            (_words(key), text, _many(record.detail[key]) or _LONG.sub(r"\1…", text))
             for key, text in (
                 (key, "; ".join(_role(role, places) for role in audit.roles_in(key, value)) or _value(value))
                 for key, value in record.detail.items()
@@ -213,6 +222,16 @@ def _entry(record: AuditRecord, places: Mapping[tuple[str, str], str]) -> AuditE
         difference.format(id=record.subject, part=part),
         f"/fleet/{job}" if by_job else "",
     )
+
+
+def _many(value: Any) -> str:
+    """Return how many ids a list has, if that is more than a few; otherwise an empty text."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return ""
+    ids = [item for item in value if item != audit.LEFT_OUT]
+    if len(ids) <= FEW or not all(_LONG.fullmatch(item) for item in ids):
+        return ""
+    return str(len(ids)) if len(ids) == len(value) else f"more than {len(ids)}"
 
 
 def _role(role: Mapping[str, Any], places: Mapping[tuple[str, str], str]) -> str:

@@ -238,6 +238,7 @@ async def many(gallery: Gallery, folder: Path) -> None:
         await gallery.draw("fleet-refused", f"{home}/fleet/{failed}", done)
         await gallery.draw("fleet-job", f"{home}/fleet/{job}", done)
         await gallery.draw("fleet-list", f"{home}/fleet")
+        await gallery.draw("audit", f"{home}/audit")
         await _draw_preview(gallery, home)
         await _draw_alerts(gallery, running, [machine["id"] for machine in listed[:3]])
 

@@ -19,7 +19,7 @@ from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.events import Events
 from cloud.store.migrations import STEPS, migrate, statements
 from cloud.store.postgres import PostgresStore
-from cloud.store.session import COPIED
+from cloud.store.session import ALONE, COPIED
 from cloud.store.sql import Conflict, Row, Sql, Store, inserted
 from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
@@ -482,3 +482,35 @@ async def test_a_transaction_asks_for_a_row_once_until_it_changes_something(stor
     before, after = await store.write(work)
     assert len({str(row) for row in before}) == 1
     assert len({str(row) for row in (before[0], *after)}) == 3
+
+
+async def test_a_transaction_with_which_others_always_interfere_ends(store: Store) -> None:
+    """A change of thousands of machines reads what each of them writes all the time."""
+    token, attempts = trio.lowlevel.current_trio_token(), 0
+    has_read, interfered = trio.Event(), threading.Event()
+    await store.write(put("count", "0"))
+
+    def long(sql: Sql) -> None:
+        nonlocal attempts
+        attempts += 1
+        value = settings(sql)["count"]
+        interfered.clear()
+        token.run_sync_soon(has_read.set)
+        interfered.wait(0.5)  # while it is alone, no other transaction runs
+        sql.run("UPDATE settings SET value = ? WHERE name = 'count'", f"{value}, long")
+
+    async def interfere() -> None:
+        nonlocal has_read
+        while True:
+            await has_read.wait()
+            has_read = trio.Event()
+            await store.write(lambda sql: sql.run("UPDATE settings SET value = value || '+' WHERE name = 'count'"))
+            interfered.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(interfere)
+        with trio.fail_after(30):
+            await store.write(long)
+        nursery.cancel_scope.cancel()
+    assert attempts == (ALONE + 1 if isinstance(store, PostgresStore) else 1)
+    assert "long" in (await store.read(settings))["count"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -180,8 +181,20 @@ async def test_reasons_and_the_audit_log_contain_no_secrets_and_name_the_work(cl
     page = (await (await signed_in(cloud)).get("/audit?action=change_by_job")).text
     difference = f"/machines/{await main_part(cloud, ids[0])}/history?from=2&amp;to=3#comparison"
     assert f'<a href="{difference}">See the difference</a><a href="/fleet/{changed}">See the job</a>' in page
+    page = (await (await signed_in(cloud)).get("/audit?action=start_fleet_job")).text
+    assert f'<a href="/fleet/{changed}" title="{changed}">bulk job</a>' in page
     started = by_action["start_fleet_job"].detail
     assert (started["machine_ids"], started["work"]["path"]) == (ids, good["path"])
+
+
+async def test_the_audit_page_counts_long_lists_of_machines(cloud: MemoryCloud) -> None:
+    ids = await fill(cloud, 22)
+    work = {"kind": "add_tags", "tags": ["press"]}
+    for count in (3, 5, 22):
+        await call(cloud, "start_fleet_job", machine_ids=ids[:count], work=work)
+    page = (await (await signed_in(cloud)).get("/audit?action=start_fleet_job")).text
+    listed = re.findall(r'<span class="muted">machine ids</span> ([^<]*)</span>', page)
+    assert listed == ["more than 20", "5", "; ".join(f"{each[:8]}…" for each in ids[:3])]
 
 
 async def test_an_unexpected_error_is_the_outcome_of_one_machine(
