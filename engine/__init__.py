@@ -35,6 +35,7 @@ Public, in the order in which to read them:
 * `host`: ResourceHost: runs a driver, and guards every method call to it
 * `proxy`: Proxy classes for resources in modules and on remotes: every method of the base class is an RPC
 * `registry`: Finds the class that implements a model of an API
+* `services.base_remote_control`: Base remote control: drives a base with an input controller
 * `services.data_manager`: Data manager: captures data from other resources and uploads it
 * `services.discovery`: Discovery service: finds hardware and suggests a configuration for it
 * `services.generic`: Generic service: for software that fits no other API
@@ -158,6 +159,7 @@ if TYPE_CHECKING:
     from engine.resource import model as model
     from engine.roster import Explain as Explain
     from engine.roster import Roster as Roster
+    from engine.services.base_remote_control import BaseRemoteControl as BaseRemoteControl
     from engine.services.data_manager import DataManager as DataManager
     from engine.services.data_manager import MimeType as MimeType
     from engine.services.discovery import Discovery as Discovery
@@ -267,6 +269,7 @@ else:
             "host": ["ResourceHost"],
             "proxy": ["Proxied", "proxy_of"],
             "registry": ["Registry", "installed_models"],
+            "services.base_remote_control": ["BaseRemoteControl"],
             "services.data_manager": ["DataManager", "MimeType"],
             "services.discovery": ["Discovery", "DiscoveryService"],
             "services.generic": ["GenericService"],

@@ -35,6 +35,7 @@ _CLASSES: Final = {
         "switch": "Switch",
     },
     "service": {
+        "base_remote_control": "BaseRemoteControl",
         "data_manager": "DataManager",
         "discovery": "DiscoveryService",
         "generic": "GenericService",

@@ -19,6 +19,7 @@ API_SUMMARIES: Final[Mapping[str, str]] = {
     "board": "The computer's header with its pins, PWM and analog inputs",
     "button": "Something that can be pressed",
     "camera": "Pictures, videos and point clouds",
+    "base_remote_control": "Drives a base with a gamepad",
     "data_manager": "Captures data and uploads it",
     "discovery": "Finds connected devices and suggests their configuration",
     "encoder": "Counts the turns of a shaft",

@@ -23,6 +23,8 @@ from schema.decoding import did_you_mean
 
 UNARY_LIMIT: Final = 600.0  # seconds, for a unary call whose client sets no deadline; reference: 10 min
 STREAM_LIMIT: Final = float("inf")
+HELD: Final = frozenset({"/viam.component.inputcontroller.v1.InputControllerService/TriggerEvent"})
+"""Methods whose effect lasts only as long as the connection of a client without a session."""
 REQUESTS_LIMIT: Final = 4 * Limits().max_streams
 """Maximum number of calls in progress per resource, of all clients together.
 
@@ -182,6 +184,8 @@ class _ResourceCall:
             dispatch.traffic.sessions.command(full, session)
             if session is not None:
                 request.reply_metadata[MONITORED_KEY] = full
+            elif request.rpc in HELD and request.peer is not None:
+                dispatch.traffic.sessions.follow(full, request.peer.farewell)
         entry.__enter__()
         return driver
 

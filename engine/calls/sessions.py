@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import trio
 
@@ -76,6 +78,8 @@ class Sessions:
         self._stop = stop
         self._sessions: dict[str, Session] = {}
         self._holders: dict[str, Session] = {}  # resource -> session that commanded it last
+        self._followed: dict[str, Farewell] = {}  # resource -> connection without a session that commanded it last
+        self._watched: WeakKeyDictionary[Farewell, set[str]] = WeakKeyDictionary()
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[Sessions]) -> None:
@@ -89,6 +93,7 @@ class Sessions:
             self._nursery = None
             self._sessions.clear()
             self._holders.clear()
+            self._followed.clear()
 
     def start(self, *, resume: str = "", owner: str = "", peer: str = "", window: float = math.inf) -> Session:
         """Start a session, or resume the session `resume` if it is alive and belongs to `owner`.
@@ -143,6 +148,24 @@ class Sessions:
             session.touch()
             self._holders[resource] = session
 
+    def follow(self, resource: str, farewell: Farewell) -> None:
+        """Stop `resource` when the connection of `farewell` is closed, unless another client has commanded it since.
+
+        For clients without sessions. Silence does not end what they do.
+        """
+        self._followed[resource] = farewell
+        watched = self._watched.setdefault(farewell, set())
+        if resource not in watched:
+            watched.add(resource)
+            farewell.on_said.append(partial(self._left, resource, farewell))
+
+    def _left(self, resource: str, farewell: Farewell) -> None:
+        if self._followed.get(resource) is farewell and resource not in self._holders and self._nursery is not None:
+            del self._followed[resource]
+            session = Session("", "", self.window)
+            session.farewell = farewell
+            self._nursery.start_soon(self._stop, session, (resource,), name=f"stop {resource}")
+
     def holder(self, resource: str) -> Session | None:
         """Return the live session that commanded `resource` last, if any."""
         return self._holders.get(resource)
@@ -151,6 +174,7 @@ class Sessions:
         """Release resources that no longer exist."""
         for resource in resources:
             self._holders.pop(resource, None)
+            self._followed.pop(resource, None)
 
     def commanded_by(self, session: Session) -> tuple[str, ...]:
         """Return the resources that the session commands, sorted by name."""

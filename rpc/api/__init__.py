@@ -10,8 +10,7 @@ Public, in the order in which to read them:
 * `convert.hints`: Type hints in the form used by the converters: optional or not, a sequence, a mapping or a class
 * `convert.names`: Conversion of names of the published API to Python names
 * `memory`: In-process channel that calls handlers without a network, through serialized messages
-* `own`: Calls of our own between a cloud and its machines, whose messages are JSON, so that no code is generated for
-  them
+* `own`: Calls for which the published API has no messages
 * `server.target`: Interface to the objects that answer calls, and the description of a call
 * `convert.values`: Conversion between JSON-like Python values and free-form messages (Struct, Value, ListValue)
 * `messages` (module): Messages of published services and of our own, loaded on first use

@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from rpc.api import cloud_v1
+from rpc.api import cloud_v1, own
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, ServiceDescriptor
@@ -137,6 +137,9 @@ def service(full_name: str, module: str) -> ServiceDescriptor:
     """Return the descriptor of a service; loads `module`, see `load`. Services of our own have no module."""
     if full_name in cloud_v1.SERVICES:
         return cloud_v1.service(full_name)
+    if full_name == own.REMOTE_CONTROL:
+        common()
+        return own.remote_control()
     descriptor: ServiceDescriptor = load(module).DESCRIPTOR.services_by_name[full_name.rpartition(".")[2]]
     return descriptor
 

@@ -12,7 +12,7 @@ from rpc.api import messages
 from rpc.api.convert.encode import message_type
 from rpc.api.convert.hints import Hint, fields_of
 from rpc.api.convert.names import NAME_FIELDS, python_name
-from rpc.api.table import MONITORED, STREAMED, ApiEntry, Streamed
+from rpc.api.table import ALSO_MONITORED, MONITORED, STREAMED, ApiEntry, Streamed
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -93,7 +93,7 @@ def _method(descriptor: MethodDescriptor, *, resource: bool) -> Method | None:
         arguments=fields,
         client_streaming=bool(descriptor.client_streaming),
         server_streaming=bool(descriptor.server_streaming),
-        monitored=bool(options.get(MONITORED)),
+        monitored=bool(options.get(MONITORED)) or descriptor.full_name in ALSO_MONITORED,
         deprecated=bool(options.get("google.protobuf.MethodOptions.deprecated")),
         request=request,
         reply=descriptor.output_type,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from rpc.api import cloud_v1
+from rpc.api import cloud_v1, own
 from schema import API, ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class ApiEntry:
     """Protobuf service: full name, module of its messages (see `messages.load`), and API of a resource service.
 
-    A service of a module's own API has a descriptor instead of a module; one of `rpc.api.cloud_v1` has neither.
+    A service of a module's own API has a descriptor instead of a module; one of `rpc.api.cloud_v1` or
+    `rpc.api.own` has neither.
     """
 
     service: str
@@ -71,6 +72,7 @@ _APIS: Final[dict[API, ApiEntry]] = {
         _entry("component", "sensor", "Sensor"),
         _entry("component", "servo", "Servo"),
         _entry("component", "switch", "Switch"),
+        ApiEntry(own.REMOTE_CONTROL, "", API("rdk", "service", "base_remote_control")),
         _entry("service", "data_manager", "DataManager", "data_manager"),
         _entry("service", "discovery", "Discovery"),
         _entry("service", "generic", "Generic"),
@@ -117,6 +119,9 @@ SERVICES: Final[Mapping[str, ApiEntry]] = MappingProxyType(_SERVICES)
 
 MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
 """Option of RPCs that move something and must be stopped when the session of their caller expires."""
+
+ALSO_MONITORED: Final = frozenset({"viam.component.inputcontroller.v1.InputControllerService.TriggerEvent"})
+"""RPCs without that option that are treated as if they had it: what they trigger may drive a base."""
 
 STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
     {

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import ClassVar
 
 import trio
 
-from engine import Attributes, Event, Extra, InputController, Started, Subscription, model
+from engine import Actuator, Attributes, Event, Extra, InputController, Started, Subscription, model
 from models.combined.mux.attributes import MuxInputControllerConfig
 from models.common.listeners import Listeners
+from models.common.motion import run_all
 from models.common.sources import ready_sources
 from schema import ErrorKind, MachineError
 
 
 @model("rdk:builtin:mux")
-class MuxInputController(InputController):
+class MuxInputController(Actuator, InputController):
     """Has the controls of all its sources, and their events. It restarts when a source appears or disappears.
 
     If several sources have the same control, its state is the newest event of any of them.
@@ -84,3 +86,14 @@ class MuxInputController(InputController):
     async def trigger_event(self, event: Event, *, extra: Extra = None) -> None:
         """Let the first source that has the control simulate an event."""
         await self._owner(event.control).trigger_event(event, extra=extra)
+
+    def _released(self) -> list[Actuator]:
+        return list(dict.fromkeys(source for source in self._owners.values() if isinstance(source, Actuator)))
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Let go of the controls of all sources whose events are triggered."""
+        await run_all(*(partial(source.stop, extra=extra) for source in self._released()))
+
+    async def is_moving(self) -> bool:
+        """Return whether a control of such a source is held."""
+        return any([await source.is_moving() for source in self._released()])

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from engine import Attributes, Event, Extra, InputController, Started, Subscription, model
+from engine import Actuator, Attributes, Event, Extra, InputController, Started, Subscription, model
 from models.common.listeners import Listeners
 from models.common.motion import check_finite
 from models.devices.webgamepad.attributes import WebGamepadConfig
@@ -25,11 +25,12 @@ CONTROLS: Final = (
 
 
 @model("rdk:builtin:webgamepad")
-class WebGamepad(InputController):
+class WebGamepad(Actuator, InputController):
     """Has the controls of a standard gamepad. Each starts with Disconnect, until an event of it is triggered.
 
     A browser that vanishes sends nothing. With `disconnect_after_ms`, controls that are not at rest then return to it
-    and send Disconnect, so that what they drive stops: the page has to repeat its events more often than that.
+    and send Disconnect, so that what they drive stops: the page has to repeat its events more often than that. The
+    same happens when the session or the connection of the browser ends, and on StopAll.
     """
 
     Config: ClassVar[type[Attributes]] = WebGamepadConfig
@@ -49,9 +50,22 @@ class WebGamepad(InputController):
                 await self._arrived.wait()
             if waiting.cancelled_caught:
                 self.log.warning("the browser has sent no events", seconds=limit)
-                for control, event in list(self._listeners.last.items()):
-                    if event.event != "Disconnect":
-                        self._listeners.publish(_at_rest(control))
+                self._release()
+
+    def _release(self) -> None:
+        for control, event in list(self._listeners.last.items()):
+            if event.event != "Disconnect":
+                self._listeners.publish(_at_rest(control))
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Let go of all controls."""
+        await trio.lowlevel.checkpoint()
+        self._release()
+
+    async def is_moving(self) -> bool:
+        """Return whether a control is held."""
+        await trio.lowlevel.checkpoint()
+        return self._in_use
 
     @property
     def _in_use(self) -> bool:

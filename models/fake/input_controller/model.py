@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from engine import Attributes, Context, Event, Extra, InputController, Subscription, model
+from engine import Actuator, Attributes, Context, Event, Extra, InputController, Subscription, model
 from models.common.listeners import is_subscribed
 from models.fake.common.simulated import SimulatedResource
 from models.fake.input_controller.attributes import FakeInputControllerConfig
@@ -19,7 +19,7 @@ EVENT_BUFFER: Final = 64  # events buffered for a slow listener; further ones ar
 
 
 @model("rdk:builtin:fake")
-class FakeInputController(SimulatedResource, InputController):
+class FakeInputController(Actuator, SimulatedResource, InputController):
     """Each listener receives its own repeated events. Without listeners, no events occur."""
 
     Config: ClassVar[type[Attributes]] = FakeInputControllerConfig
@@ -79,7 +79,21 @@ class FakeInputController(SimulatedResource, InputController):
         """Send an event to every listener; listeners that are too slow miss it."""
         self._check_control(event.control)
         await self.access()
-        event = event if event.time is not None else Event(_now(), event.event, event.control, event.value)
+        self._send(event if event.time is not None else Event(_now(), event.event, event.control, event.value))
+
+    async def stop(self, *, extra: Extra = None) -> None:
+        """Let go of the controls that are held; repeated events continue."""
+        await self.access()
+        for control, event in list(self._last.items()):
+            if event.value:
+                self._send(Event(_now(), "Disconnect", control, 0.0))
+
+    async def is_moving(self) -> bool:
+        """Return whether a control is held."""
+        await self.access()
+        return any(event.value for event in self._last.values())
+
+    def _send(self, event: Event) -> None:
         self._last[event.control] = event
         for listener in self._listeners:
             try:

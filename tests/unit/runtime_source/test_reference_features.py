@@ -360,7 +360,6 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:board": ("esp32",),
     "rdk:component:camera": ("ffmpeg", "replay_pcd"),
     "rdk:component:movement_sensor": ("replay",),
-    "rdk:service:base_remote_control": ("builtin",),
     "rdk:service:mlmodel": ("fake",),
     "rdk:service:motion": ("fake",),
     "rdk:service:navigation": ("builtin", "fake"),

@@ -47,6 +47,8 @@ sensor/gpio_input board: board
 servo/gpio board: board
 switch/gpio board: board
 switch/relay board: board
+base_remote_control/builtin base: base
+base_remote_control/builtin input_controller: input_controller
 data_manager/builtin capture_control_sensor.name: sensor
 data_manager/builtin selective_syncer_name: sensor
 sensors/builtin sensors.[]: *

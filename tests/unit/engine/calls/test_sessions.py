@@ -256,3 +256,35 @@ async def test_a_session_resumed_with_a_window_is_interrupted_too(
     sessions.interrupt()
     with pytest.raises(MachineError, match=EXPIRED):
         sessions.find(session.id)
+
+
+async def test_the_connection_of_a_client_without_a_session_ends_what_it_commanded(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
+    first, second = Farewell(), Farewell()
+    for _ in range(3):
+        sessions.follow(MOTOR, first)
+        sessions.follow(MOTOR, second)
+    assert [len(farewell.on_said) for farewell in (first, second)] == [1, 1]
+    first.said = True
+    await trio.sleep(1)
+    assert stops.seen == [], "the other client has commanded it since"
+    second.said = True
+    await trio.sleep(1)
+    assert [resources for _, _, resources in stops.seen] == [(MOTOR,)]
+
+
+async def test_a_session_takes_over_from_a_client_without(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
+    farewell = Farewell()
+    sessions.follow(MOTOR, farewell)
+    sessions.command(MOTOR, sessions.start())
+    farewell.said = True
+    await trio.sleep(1)
+    assert stops.seen == []
+    sessions.follow(ARM, other := Farewell())
+    sessions.forget([ARM])
+    other.said = True
+    await trio.sleep(0.5)
+    assert stops.seen == []

@@ -172,6 +172,7 @@ def test_monitored_methods_are_those_that_move_something():
         "gripper.go_to_inputs",
         "gripper.grab",
         "gripper.open",
+        "input_controller.trigger_event",
         "motor.go_for",
         "motor.go_to",
         "motor.set_power",

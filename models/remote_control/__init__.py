@@ -1,0 +1,1 @@
+"""Drives a base with an input controller."""
