@@ -9,6 +9,8 @@ from schema.document import MachineDocument, default_services
 
 _MOVABLE: Final = ("arm", "gantry", "gripper")
 """Components that the motion service can move, or that are mounted on one."""
+_ROVER: Final = frozenset({"base", "movement_sensor"})
+"""Components with which it can drive to a position."""
 
 
 def with_defaults(document: MachineDocument) -> MachineDocument:
@@ -16,7 +18,8 @@ def with_defaults(document: MachineDocument) -> MachineDocument:
 
     They cost nothing on other machines, on which every call of theirs would be an error.
     """
-    if not any(entry.api.subtype in _MOVABLE for entry in document.components):
+    kinds = {entry.api.subtype for entry in document.components}
+    if kinds.isdisjoint(_MOVABLE) and not kinds >= _ROVER:
         return document
     added = default_services(document)
     return replace(document, services=document.services + added) if added else document

@@ -27,14 +27,15 @@ def utc_now() -> datetime:
 
 @dataclass(slots=True)
 class Execution:
-    """A motion of a component; `states` are oldest first."""
+    """A motion of a component; `states` are those of its newest plan, oldest first."""
 
     component: str
-    mover: str  # the arm or gantry
+    mover: str  # the arm, gantry or base
     states: list[PlanStatus]
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     plan_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: Sequence[PlanStep] = ()
+    earlier: list[PlanWithStatus] = field(default_factory=list)  # plans that were replaced, oldest first
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     reason: str = ""  # why it is cancelled
     ended: trio.Event = field(default_factory=trio.Event)
@@ -49,11 +50,21 @@ class Execution:
         self.reason = self.reason or reason
         self.scope.cancel()
 
-    def status(self) -> PlanStatusWithID:
-        """Return the message with its state."""
-        return PlanStatusWithID(
-            self.plan_id, execution_id=self.id, status=self.states[-1], component_name=self.component
-        )
+    def replan(self, steps: Sequence[PlanStep], reason: str) -> None:
+        """Replace the plan, which has failed for this reason."""
+        self.states.append(PlanStatus(PlanState.FAILED, utc_now(), reason[:MAX_REASON]))
+        self.earlier.append(self.plan())
+        self.plan_id, self.steps = str(uuid.uuid4()), steps
+        self.states = [PlanStatus(PlanState.IN_PROGRESS, utc_now())]
+
+    def statuses(self) -> list[PlanStatusWithID]:
+        """Return the messages with the states of its plans, oldest first."""
+        plans = [*self.earlier, self.plan()]
+        return [
+            PlanStatusWithID(each.plan.id, execution_id=self.id, status=each.status, component_name=self.component)
+            for each in plans
+            if each.plan is not None
+        ]
 
     def plan(self) -> PlanWithStatus:
         """Return the message with its plan."""
@@ -121,15 +132,18 @@ class Executions:
         """Return the states of executions, oldest first."""
         self._forget()
         return [
-            execution.status() for execution in self._all if not only_active or execution.state is PlanState.IN_PROGRESS
+            status
+            for execution in self._all
+            for status in execution.statuses()
+            if not only_active or (status.status is not None and status.status.state is PlanState.IN_PROGRESS)
         ]
 
-    def history(self, component: str, execution_id: str) -> PlanHistory:
-        """Return the plan of an execution, or of the component's newest; NOT_FOUND if there is none."""
+    def history(self, component: str, execution_id: str, *, last_only: bool = False) -> PlanHistory:
+        """Return the plans of an execution, or of the component's newest; NOT_FOUND if there is none."""
         self._forget()
         for execution in reversed(self._all):
             if component in (execution.component, execution.mover) and execution_id in ("", execution.id):
-                return PlanHistory(execution.plan())
+                return PlanHistory(execution.plan(), () if last_only else tuple(execution.earlier))
         what = f"no execution {execution_id!r}" if execution_id else "no execution"
         raise MachineError(
             f"{what} of {component!r} in the last 24 hours",

@@ -28,7 +28,7 @@ from engine import (
     model,
 )
 from models.motion.attributes import MotionConfig
-from schema import ErrorKind, Geometry, GeoPoint, MachineError, Pose, PoseInFrame, ResourceName
+from schema import API, ErrorKind, Geometry, GeoPoint, MachineError, Pose, PoseInFrame, ResourceName
 from support import run_once
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ class BuiltinMotion(Actuator, Motion):
         """Accept motions until cancelled."""
         self._loading = trio.Lock()
         self.motions: Motions | None = None  # until the first is requested
-        task_status.started()
-        await trio.sleep_forever()
+        async with trio.open_nursery() as self._drives:
+            task_status.started()
+            await trio.sleep_forever()
 
     async def _motions(self) -> Motions:
         async with self._loading:
@@ -125,9 +126,13 @@ class BuiltinMotion(Actuator, Motion):
         *,
         extra: Extra = None,
     ) -> PlanHistory:
-        """Return the plan of a motion, whose steps are poses in the world. There is one plan for each motion."""
+        """Return the plans of a motion. Steps are poses in the world; of a drive, in mm east and north of its start.
+
+        Only a base that is driven has several: it plans again when it gets off its plan.
+        """
         motions = await self._motions()
-        return motions.executions.history(component_of(component_name, component_name_deprecated), execution_id or "")
+        name = component_of(component_name, component_name_deprecated)
+        return motions.executions.history(name, execution_id or "", last_only=last_plan_only)
 
     async def move_on_map(
         self,
@@ -141,10 +146,18 @@ class BuiltinMotion(Actuator, Motion):
         *,
         extra: Extra = None,
     ) -> str:
-        """Raise Unsupported: there are no maps."""
+        """Raise Unsupported: drives on maps are not built. PRECONDITION without the SLAM service."""
+        await trio.lowlevel.checkpoint()
+        name = component_of(slam_service_name, slam_service_name_deprecated)
+        if not any(name in (each.short, str(each)) for each in self.others(API("rdk", "service", "slam"))):
+            raise MachineError(
+                f"{self.name} cannot drive on a map: there is no SLAM service {name[:60]!r} on this machine",
+                kind=ErrorKind.PRECONDITION,
+                remedy="add a module with one, or drive by GPS with MoveOnGlobe",
+            )
         raise Unsupported(
-            f"{self.name} cannot drive on a map: this machine has no SLAM service",
-            remedy="drive the base with its own calls, such as MoveStraight and Spin",
+            f"{self.name} cannot drive on a map: not built",
+            remedy="drive by GPS with MoveOnGlobe, or with MoveStraight and Spin of the base",
         )
 
     async def move_on_globe(
@@ -161,11 +174,22 @@ class BuiltinMotion(Actuator, Motion):
         *,
         extra: Extra = None,
     ) -> str:
-        """Raise Unsupported: bases are not driven by their position."""
-        raise Unsupported(
-            f"{self.name} cannot drive a base to a position: not built",
-            remedy="drive the base with its own calls, such as MoveStraight and Spin",
+        """Plan a way around the obstacles within the bounding regions, and begin to drive; return the execution's id.
+
+        The drive continues when the caller leaves: end it with `stop_plan`. The base stops without a position.
+        """
+        motions = await self._motions()
+        request = motions.drive_request(
+            component_of(component_name, component_name_deprecated),
+            component_of(movement_sensor_name, movement_sensor_name_deprecated),
+            destination,
+            heading,
+            obstacles,
+            bounding_regions,
+            motion_configuration,
         )
+        execution_id: str = await self._drives.start(motions.drive, request)
+        return execution_id
 
     def temp_stream_arm_joint_positions(
         self,

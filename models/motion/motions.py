@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+import trio
 
 from engine import (
     ComponentState,
@@ -23,6 +24,7 @@ from engine.geometry import FramePart, SuppliedFrame, frames_of_document, pose_o
 from engine.kinematics import apart, transform_of
 from models.motion.attributes import MotionConfig
 from models.motion.executions import Executions
+from models.motion.globe import GlobeRequest, drive, request_of
 from models.motion.mover import execute, joints_of
 from models.motion.options import Options, check_transforms, options_of
 from models.motion.setting import MotionRequest, Setting, check_named, check_request, frames_with
@@ -48,6 +50,7 @@ class Motions:
     """The motions of `service`, whose attributes are a MotionConfig, and their executions."""
 
     planner: Planner
+    drive_request = staticmethod(request_of)
 
     def __init__(self, service: Resource) -> None:
         self._service = service
@@ -113,6 +116,10 @@ class Motions:
                 "the kinematics have no shapes, so nothing is known about collisions", component=part.name
             )
         return problem, await self.planner(problem)
+
+    async def drive(self, request: GlobeRequest, *, task_status: trio.TaskStatus[str]) -> None:
+        """Drive a base; `task_status` gets the id of the execution when the first plan is made."""
+        await drive(self._service, self.executions, request, task_status=task_status)
 
     async def pose(self, name: str, destination_frame: str, transforms: Sequence[SuppliedFrame]) -> PoseInFrame:
         """Return the pose of the component `name` in a frame (default `world`)."""

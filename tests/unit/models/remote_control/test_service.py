@@ -79,7 +79,7 @@ async def rig_of(nursery: trio.Nursery, pad: str = "webgamepad", **attributes: A
 
 
 @pytest.fixture
-async def rig(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> Rig:
+async def rig(nursery: trio.Nursery) -> Rig:
     return await rig_of(nursery)
 
 
@@ -105,7 +105,7 @@ async def test_velocities_instead_of_power(nursery: trio.Nursery, autojump_clock
     assert rig.taken() == [(200.0, 0.0), (200.0, 60.0)]
 
 
-async def test_the_base_stops_when_the_controller_disconnects(rig: Rig) -> None:
+async def test_the_base_stops_when_the_controller_disconnects(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     await rig.push("AbsoluteY", -1.0)
     await rig.push("AbsoluteX", 0.5)
     await rig.push("AbsoluteY", 0.0, "Disconnect")
@@ -120,7 +120,7 @@ async def test_the_base_stops_when_the_controller_disconnects(rig: Rig) -> None:
     assert rig.taken() == [(0.0, -0.9)]
 
 
-async def test_after_a_stop_controls_must_have_been_at_rest(rig: Rig) -> None:
+async def test_after_a_stop_controls_must_have_been_at_rest(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     await rig.push("AbsoluteY", -1.0)
     await rig.service.stop()
     assert rig.taken() == [(1.0, 0.0), "stop"]
@@ -132,20 +132,20 @@ async def test_after_a_stop_controls_must_have_been_at_rest(rig: Rig) -> None:
     assert rig.taken() == [(0.4, 0.0)]
 
 
-async def test_a_stop_of_the_controller_stops_the_base(rig: Rig) -> None:
+async def test_a_stop_of_the_controller_stops_the_base(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     await rig.push("AbsoluteY", -1.0)
     await rig.pad.stop()  # type: ignore[attr-defined]
     await trio.testing.wait_all_tasks_blocked()
     assert rig.taken() == [(1.0, 0.0), "stop"]
 
 
-async def test_the_base_stops_when_the_service_ends(rig: Rig) -> None:
+async def test_the_base_stops_when_the_service_ends(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     await rig.push("AbsoluteY", -1.0)
     await rig.bench.remove(rig.service)
     assert rig.taken() == [(1.0, 0.0), "stop"]
 
 
-async def test_a_base_that_hangs_is_stopped(rig: Rig) -> None:
+async def test_a_base_that_hangs_is_stopped(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     rig.base.hangs = True
     await rig.push("AbsoluteY", -1.0)
     await trio.sleep(2.1)
@@ -156,7 +156,7 @@ async def test_a_base_that_hangs_is_stopped(rig: Rig) -> None:
     assert rig.taken() == []
 
 
-async def test_a_command_that_hangs_does_not_delay_a_stop(rig: Rig) -> None:
+async def test_a_command_that_hangs_does_not_delay_a_stop(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     rig.base.hangs = True
     await rig.push("AbsoluteY", -1.0)
     start = trio.current_time()
@@ -170,7 +170,7 @@ async def test_a_command_that_hangs_does_not_delay_a_stop(rig: Rig) -> None:
     assert rig.taken()[-1] == (0.5, 0.0)
 
 
-async def test_an_error_of_the_base_stops_it(rig: Rig) -> None:
+async def test_an_error_of_the_base_stops_it(autojump_clock: trio.testing.MockClock, rig: Rig) -> None:
     rig.base.error = MachineError("a wheel is blocked", kind=ErrorKind.INTERNAL)
     await rig.push("AbsoluteY", -1.0)
     assert rig.taken() == [(1.0, 0.0), "stop"]
