@@ -40,6 +40,7 @@ Public, in the order in which to read them:
 * `services.discovery`: Discovery service: finds hardware and suggests a configuration for it
 * `services.generic`: Generic service: for software that fits no other API
 * `services.mlmodel`: ML model service: runs a trained model on tensors
+* `services.navigation`: Navigation service: drives a base to places on a map, along routes, and around zones
 * `services.sensors`: Sensors service: returns readings of several sensors in one call
 * `services.shell`: Shell service: opens a terminal on the machine and copies files to and from it
 * `components.sensing.movement_sensor`: Movement sensor: measures position, orientation and motion
@@ -188,6 +189,26 @@ if TYPE_CHECKING:
     from engine.services.motion import StreamTargets as StreamTargets
     from engine.services.motion import WorldState as WorldState
     from engine.services.motion import component_of as component_of
+    from engine.services.navigation import NavCostmap as NavCostmap
+    from engine.services.navigation import NavError as NavError
+    from engine.services.navigation import NavErrorCode as NavErrorCode
+    from engine.services.navigation import NavGeoPose as NavGeoPose
+    from engine.services.navigation import NavGoal as NavGoal
+    from engine.services.navigation import NavGoalState as NavGoalState
+    from engine.services.navigation import Navigation as Navigation
+    from engine.services.navigation import NavLocation as NavLocation
+    from engine.services.navigation import NavMapType as NavMapType
+    from engine.services.navigation import NavMode as NavMode
+    from engine.services.navigation import NavPlan as NavPlan
+    from engine.services.navigation import NavPosition as NavPosition
+    from engine.services.navigation import NavProgress as NavProgress
+    from engine.services.navigation import NavProperties as NavProperties
+    from engine.services.navigation import NavRoute as NavRoute
+    from engine.services.navigation import NavRouteProgress as NavRouteProgress
+    from engine.services.navigation import NavStatus as NavStatus
+    from engine.services.navigation import NavVelocity as NavVelocity
+    from engine.services.navigation import NavWaypoint as NavWaypoint
+    from engine.services.navigation import NavZone as NavZone
     from engine.services.sensors import SensorReadings as SensorReadings
     from engine.services.sensors import Sensors as Sensors
     from engine.services.shell import CopyMessage as CopyMessage
@@ -274,6 +295,28 @@ else:
             "services.discovery": ["Discovery", "DiscoveryService"],
             "services.generic": ["GenericService"],
             "services.mlmodel": ["File", "FlatTensor", "FlatTensors", "LabelType", "MLModel", "Metadata", "TensorInfo"],
+            "services.navigation": [
+                "NavCostmap",
+                "NavError",
+                "NavErrorCode",
+                "NavGeoPose",
+                "NavGoal",
+                "NavGoalState",
+                "NavLocation",
+                "NavMapType",
+                "NavMode",
+                "NavPlan",
+                "NavPosition",
+                "NavProgress",
+                "NavProperties",
+                "NavRoute",
+                "NavRouteProgress",
+                "NavStatus",
+                "NavVelocity",
+                "NavWaypoint",
+                "NavZone",
+                "Navigation",
+            ],
             "services.sensors": ["SensorReadings", "Sensors"],
             "services.shell": ["CopyMessage", "CopyMetadata", "CopySource", "FileData", "ShellOutput", "ShellService"],
             "components.sensing.movement_sensor": ["Accuracy", "GeoPosition", "MovementProperties", "MovementSensor"],

@@ -41,6 +41,7 @@ _CLASSES: Final = {
         "generic": "GenericService",
         "mlmodel": "MLModel",
         "motion": "Motion",
+        "navigation": "Navigation",
         "sensors": "Sensors",
         "shell": "ShellService",
         "vision": "Vision",

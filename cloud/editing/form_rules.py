@@ -30,6 +30,7 @@ API_SUMMARIES: Final[Mapping[str, str]] = {
     "mlmodel": "Runs a trained model",
     "motion": "Plans movements without collisions",
     "motor": "Turns a shaft, with or without an encoder",
+    "navigation": "Drives a base by itself, by GPS",
     "movement_sensor": "Position, speed, compass or orientation, such as GPS or IMU",
     "pose_tracker": "Follows bodies in space",
     "power_sensor": "Voltage, current and power",

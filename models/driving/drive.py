@@ -82,11 +82,9 @@ class Driver:
         planned: Callable[[Way, str], None],
         log: structlog.stdlib.BoundLogger,
         speed_at: Callable[[Point], float] = lambda point: math.inf,
-        direct: bool = False,
     ) -> None:
         self._base, self._locator, self._plane, self._settings = base, locator, plane, settings
         self._ground, self._planned, self._log, self._speed_at = ground, planned, log, speed_at
-        self._direct = direct
         self.estimate: Estimate | None = None
         self.velocity = Velocity(0.0, 0.0)
         self.follower: Follower | None = None
@@ -107,9 +105,7 @@ class Driver:
         """Plan a way from the estimated place. Blocked if there is none."""
         assert self.estimate is not None
         start = self.estimate.place.point
-        way: Way = (start, destination.point)
-        if not self._direct:
-            way = await _stepwise(plan_way(self._ground(), start, destination.point))
+        way = await stepwise(plan_way(self._ground(), start, destination.point))
         self.follower = Follower(way, self._settings.speed, self._settings.turn, destination.heading)
         self._planned(way, reason)
         return self.follower
@@ -142,7 +138,7 @@ class Driver:
                     continue
                 assert self.estimate is not None
                 place = self.estimate.place
-                if not self._direct and (problem := self._ground().problem_at(place.point)):
+                if problem := self._ground().problem_at(place.point):
                     raise Blocked(f"the base is {problem}", remedy="drive it out by hand")
                 velocity = follower.step(place)
                 if velocity is None:
@@ -226,8 +222,8 @@ class Driver:
         await self._base.stop()
 
 
-async def _stepwise(steps: Generator[None, None, Way]) -> Way:
-    """Run a computation that pauses; other tasks run at each pause."""
+async def stepwise(steps: Generator[None, None, Way]) -> Way:
+    """Return the way; other tasks run at each pause of the computation. Blocked if there is none."""
     while True:
         try:
             next(steps)

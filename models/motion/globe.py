@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import trio
 
@@ -17,18 +16,15 @@ from engine import (
     MovementSensor,
     PlanStep,
     Resource,
-    ResourceAccess,
     Unsupported,
 )
 from models.driving.drive import Destination, Driver, DriveSettings
+from models.driving.globe import find_door, margin_of, shapes_of
 from models.driving.locating import locator_of
 from models.driving.plane import Plane, bearing, check_geo
 from models.driving.planning import MAX_SHAPES, Ground, Way
-from models.driving.shapes import Shape, shape_of
 from models.motion.executions import Executions
 from schema import ErrorKind, GeoPoint, MachineError, Pose
-
-SPACE: Final = 0.2  # m that a base keeps from obstacles, beyond half of its width
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +98,6 @@ def settings_of(configuration: MotionConfiguration) -> DriveSettings:
     )
 
 
-def shapes_of(plane: Plane, groups: Sequence[GeoGeometry], what: str) -> list[Shape]:
-    """Return shapes of the globe in a plane. INVALID for one that does not fit."""
-    shapes = []
-    for number, group in enumerate(groups):
-        where = f"{what}.{number}"
-        middle = plane.point(group.location, where)
-        for index, geometry in enumerate(group.geometries):
-            shape = shape_of(geometry, middle, f"{where}.geometries.{index}")
-            shapes.append(shape if shape.label else Shape(shape.corners, shape.rim, f"{what} {number}"))
-    return shapes
-
-
 async def drive(
     service: Resource, executions: Executions, request: GlobeRequest, *, task_status: trio.TaskStatus[str]
 ) -> None:
@@ -131,7 +115,7 @@ async def drive(
                 with service.reserve(f"the drive of {base.name.short}"):
                     locator = await locator_of(sensor)
                     plane = Plane(await locator.position())
-                    margin = SPACE + max(0.0, (await base.get_properties()).width_meters) / 2
+                    margin = await margin_of(base)
                     ground = Ground(
                         shapes_of(plane, request.obstacles, "obstacles"),
                         shapes_of(plane, request.regions, "bounding_regions"),
@@ -159,18 +143,6 @@ async def drive(
             raise
         write = service.log.warning if isinstance(error, MachineError) else service.log.exception
         write("a drive has ended before its destination", base=request.base, error=str(error))
-
-
-def find_door(service: Resource, cls: type[Resource], name: str) -> ResourceAccess:
-    """Return the access to a resource. NOT_FOUND if none with this name is ready."""
-    for full, door in service.others(cls.API).items():
-        if name in (full.short, str(full)):
-            return door
-    raise MachineError(
-        f"no {cls.API.subtype} named {name[:60]!r} is ready",
-        kind=ErrorKind.NOT_FOUND,
-        remedy="its state in the machine's status says why",
-    )
 
 
 def _steps(base: str, way: Way) -> list[PlanStep]:

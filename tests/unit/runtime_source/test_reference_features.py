@@ -362,7 +362,6 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:movement_sensor": ("replay",),
     "rdk:service:mlmodel": ("fake",),
     "rdk:service:motion": ("fake",),
-    "rdk:service:navigation": ("builtin", "fake"),
     "rdk:service:slam": ("fake",),
     "rdk:service:video": ("fake",),
     "rdk:service:vision": ("fake",),

@@ -51,6 +51,8 @@ base_remote_control/builtin base: base
 base_remote_control/builtin input_controller: input_controller
 data_manager/builtin capture_control_sensor.name: sensor
 data_manager/builtin selective_syncer_name: sensor
+navigation/builtin base: base
+navigation/builtin movement_sensor: movement_sensor
 sensors/builtin sensors.[]: *
 sensors/fake sensors.[]: *
 vision/color_detector camera_name: camera

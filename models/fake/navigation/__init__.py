@@ -1,0 +1,1 @@
+"""A simulated navigation service, which is wherever it is sent."""

@@ -1,0 +1,1 @@
+"""Drives a base by GPS: to places, along routes, around zones."""
