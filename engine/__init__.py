@@ -43,6 +43,8 @@ Public, in the order in which to read them:
 * `services.navigation`: Navigation service: drives a base to places on a map, along routes, and around zones
 * `services.sensors`: Sensors service: returns readings of several sensors in one call
 * `services.shell`: Shell service: opens a terminal on the machine and copies files to and from it
+* `services.slam`: SLAM service: a map of the surroundings, and where the machine is in it
+* `services.world_state_store`: World state store: objects in space, for programs that draw or avoid them
 * `components.sensing.movement_sensor`: Movement sensor: measures position, orientation and motion
 * `components.sensing.power_sensor`: Power sensor: measures voltage, current and power
 * `roster`: The resources of a machine: those that its document asks for, and those that are open for calls
@@ -217,6 +219,11 @@ if TYPE_CHECKING:
     from engine.services.shell import FileData as FileData
     from engine.services.shell import ShellOutput as ShellOutput
     from engine.services.shell import ShellService as ShellService
+    from engine.services.slam import MappingMode as MappingMode
+    from engine.services.slam import Slam as Slam
+    from engine.services.slam import SlamProperties as SlamProperties
+    from engine.services.slam import SlamSensor as SlamSensor
+    from engine.services.slam import SlamSensorType as SlamSensorType
     from engine.services.vision import CaptureAll as CaptureAll
     from engine.services.vision import Classification as Classification
     from engine.services.vision import Detection as Detection
@@ -224,6 +231,9 @@ if TYPE_CHECKING:
     from engine.services.vision import ObjectPointClouds as ObjectPointClouds
     from engine.services.vision import Vision as Vision
     from engine.services.vision import VisionProperties as VisionProperties
+    from engine.services.world_state_store import TransformChange as TransformChange
+    from engine.services.world_state_store import TransformChangeType as TransformChangeType
+    from engine.services.world_state_store import WorldStateStore as WorldStateStore
     from engine.version import API_VERSION as API_VERSION
     from engine.version import PLATFORM as PLATFORM
 else:
@@ -319,6 +329,8 @@ else:
             ],
             "services.sensors": ["SensorReadings", "Sensors"],
             "services.shell": ["CopyMessage", "CopyMetadata", "CopySource", "FileData", "ShellOutput", "ShellService"],
+            "services.slam": ["MappingMode", "Slam", "SlamProperties", "SlamSensor", "SlamSensorType"],
+            "services.world_state_store": ["TransformChange", "TransformChangeType", "WorldStateStore"],
             "components.sensing.movement_sensor": ["Accuracy", "GeoPosition", "MovementProperties", "MovementSensor"],
             "components.sensing.power_sensor": ["Current", "PowerSensor", "Voltage"],
             "roster": ["Explain", "Roster"],

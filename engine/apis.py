@@ -44,7 +44,9 @@ _CLASSES: Final = {
         "navigation": "Navigation",
         "sensors": "Sensors",
         "shell": "ShellService",
+        "slam": "Slam",
         "vision": "Vision",
+        "world_state_store": "WorldStateStore",
     },
 }
 

@@ -76,15 +76,20 @@ BUILTIN: Final[Mapping[tuple[str, str], str]] = {
     ("rdk:service:discovery", "rdk:builtin:hardware"): "models.discovery.model:HardwareDiscovery",
     ("rdk:service:generic", "rdk:builtin:fake"): "models.fake.generic_service.model:FakeGenericService",
     ("rdk:service:generic", "rdk:builtin:mqtt"): "models.mqtt.model:MqttBridge",
+    ("rdk:service:mlmodel", "rdk:builtin:fake"): "models.fake.mlmodel.model:FakeMLModel",
     ("rdk:service:mlmodel", "rdk:builtin:onnx"): "models.mlmodel.onnx.model:OnnxModel",
     ("rdk:service:motion", "rdk:builtin:builtin"): "models.motion.model:BuiltinMotion",
+    ("rdk:service:motion", "rdk:builtin:fake"): "models.fake.motion.model:FakeMotion",
     ("rdk:service:navigation", "rdk:builtin:builtin"): "models.navigation.model:BuiltinNavigation",
     ("rdk:service:navigation", "rdk:builtin:fake"): "models.fake.navigation.model:FakeNavigation",
     ("rdk:service:sensors", "rdk:builtin:builtin"): "models.sensors.model:AllSensors",
     ("rdk:service:sensors", "rdk:builtin:fake"): "models.sensors.model:AllSensors",
     ("rdk:service:shell", "rdk:builtin:builtin"): "models.shell.model:BuiltinShell",
+    ("rdk:service:slam", "rdk:builtin:fake"): "models.fake.slam.model:FakeSlam",
     ("rdk:service:vision", "rdk:builtin:color_detector"): "models.vision.color_detector.model:ColorDetector",
+    ("rdk:service:vision", "rdk:builtin:fake"): "models.fake.vision.model:FakeVision",
     ("rdk:service:vision", "rdk:builtin:mlmodel"): "models.vision.mlmodel.model:ModelVision",
+    ("rdk:service:world_state_store", "rdk:builtin:fake"): "models.fake.world_state_store.model:FakeWorldStateStore",
 }
 """`(API, model)` -> `module:class` of the resource."""
 
@@ -155,15 +160,20 @@ ATTRIBUTES: Final[Mapping[tuple[str, str], str]] = {
     ("rdk:service:discovery", "rdk:builtin:hardware"): "models.discovery.attributes:HardwareConfig",
     ("rdk:service:generic", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:generic", "rdk:builtin:mqtt"): "models.mqtt.attributes:MqttAttributes",
+    ("rdk:service:mlmodel", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:mlmodel", "rdk:builtin:onnx"): "models.mlmodel.onnx.attributes:OnnxConfig",
     ("rdk:service:motion", "rdk:builtin:builtin"): "models.motion.attributes:MotionConfig",
+    ("rdk:service:motion", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:navigation", "rdk:builtin:builtin"): "models.navigation.attributes:NavigationConfig",
     ("rdk:service:navigation", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:sensors", "rdk:builtin:builtin"): "models.sensors.attributes:AllSensorsConfig",
     ("rdk:service:sensors", "rdk:builtin:fake"): "models.sensors.attributes:AllSensorsConfig",
     ("rdk:service:shell", "rdk:builtin:builtin"): "models.shell.attributes:ShellAttributes",
+    ("rdk:service:slam", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:vision", "rdk:builtin:color_detector"): "models.vision.color_detector.attributes:ColorDetectorConfig",
+    ("rdk:service:vision", "rdk:builtin:fake"): "schema.attributes:Attributes",
     ("rdk:service:vision", "rdk:builtin:mlmodel"): "models.vision.mlmodel.attributes:ModelVisionConfig",
+    ("rdk:service:world_state_store", "rdk:builtin:fake"): "schema.attributes:Attributes",
 }
 """`(API, model)` -> `module:class` of the attributes; these modules import no hardware."""
 

@@ -14,9 +14,6 @@ NOT_BUILT: Final = {
     ("rdk:component:camera", "ffmpeg"): "reading video streams with ffmpeg",
     ("rdk:component:camera", "replay_pcd"): "replaying point clouds from the cloud",
     ("rdk:component:movement_sensor", "replay"): "replaying movement data from the cloud",
-    ("rdk:service:mlmodel", "fake"): "a model without a file",
-    ("rdk:service:motion", "fake"): "a motion service that moves nothing",
-    ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
 """Models of the reference that are not available, each with its purpose; published APIs without models need none."""
 

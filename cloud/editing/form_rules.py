@@ -38,8 +38,10 @@ API_SUMMARIES: Final[Mapping[str, str]] = {
     "sensors": "Readings of several sensors together",
     "servo": "Turns to an angle",
     "shell": "A terminal and files of the machine",
+    "slam": "A map, and where the machine is in it",
     "switch": "Has positions: a relay, a selector, a light",
     "vision": "Finds objects in pictures",
+    "world_state_store": "Objects in space",
 }
 """One line about each API, for people who look for what their hardware needs."""
 

@@ -360,12 +360,7 @@ MISSING: dict[str, tuple[str, ...]] = {
     "rdk:component:board": ("esp32",),
     "rdk:component:camera": ("ffmpeg", "replay_pcd"),
     "rdk:component:movement_sensor": ("replay",),
-    "rdk:service:mlmodel": ("fake",),
-    "rdk:service:motion": ("fake",),
-    "rdk:service:slam": ("fake",),
     "rdk:service:video": ("fake",),
-    "rdk:service:vision": ("fake",),
-    "rdk:service:world_state_store": ("fake",),
 }
 """Models of the reference that this product lacks, by API."""
 

@@ -19,6 +19,7 @@ from engine.components.motion.arm import TrajectoryPoint
 from engine.geometry.spatial import Transform
 from engine.registry import Registry
 from engine.resource import Actuator, Component, Resource, Service, Unsupported
+from engine.services.mlmodel import FlatTensor, FlatTensors
 from hal.errors import Fault, HalError
 from hal.sim.bench.axes import SimAxes
 from hal.sim.faults import FaultPlan
@@ -82,9 +83,14 @@ ARGUMENTS: dict[tuple[str, str], tuple[Any, ...]] = {
     ("servo", "move"): (90,),
     ("switch", "set_position"): (1,),
     ("sensors", "get_readings"): ([],),
+    ("mlmodel", "infer"): (FlatTensors({"image": FlatTensor((1, 1, 1, 3), uint8_tensor=b"123")}),),
 }
-UNSUPPORTED = {("arm", "set_manual_mode"), ("sensors", "do_command")}
-REMEMBERS = {"rdk:service:navigation"}  # its calls name what others saved: tests/unit/models/navigation/test_fake.py
+UNSUPPORTED = {
+    ("arm", "set_manual_mode"),
+    ("sensors", "do_command"),
+}
+REMEMBERS = {"rdk:service:motion", "rdk:service:navigation"}
+"""Services whose calls need what others have saved: test_fake_services.py, and tests/unit/models/navigation."""
 
 
 def methods(base: type[Resource]) -> list[str]:

@@ -1,0 +1,1 @@
+"""A simulated ML model, which detects the same object in every picture."""

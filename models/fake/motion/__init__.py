@@ -1,0 +1,1 @@
+"""A simulated motion service, which moves nothing."""

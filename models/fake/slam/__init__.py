@@ -1,0 +1,1 @@
+"""A simulated SLAM service with the map of a room."""

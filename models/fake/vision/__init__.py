@@ -1,0 +1,1 @@
+"""A simulated vision service, which sees the same object in every picture."""

@@ -1,0 +1,1 @@
+"""A simulated world state store, one object of which moves."""
