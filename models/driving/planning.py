@@ -79,7 +79,7 @@ class _Corner(NamedTuple):
 
 class _Search:
     def __init__(self, ground: Ground, start: Point, goal: Point) -> None:
-        self._regions = ground.regions
+        self._regions = [region.polygon() for region in ground.regions]
         self._walls = []
         self._corners = [_Corner(start), _Corner(goal)]
         for obstacle in ground.obstacles:
@@ -94,13 +94,16 @@ class _Search:
             self._corners += [
                 _Corner(point, outline[i - 1], outline[(i + 1) % size]) for i, point in enumerate(outline)
             ]
-        for first, second in itertools.combinations(ground.regions, 2):
-            if (meeting := _meeting(first, second)) is not None:
-                self._corners.append(_Corner(meeting))
         self._tests = 0
 
     def run(self) -> Generator[None, None, Way]:
         """Search with A*; a line is tested only when the search gets to its end."""
+        for first, second in itertools.combinations(self._regions, 2):
+            self._tests += 10  # it is as much work as that many comparisons
+            if not self._tests % PAUSE:
+                yield
+            if (meeting := _meeting(first, second)) is not None:
+                self._corners.append(_Corner(meeting))
         corners, goal = self._corners, self._corners[1].point
         order = itertools.count()
         queue = [(0.0, next(order), 0, 0, 0.0)]  # estimated length, number, corner, the one before, length so far
@@ -114,6 +117,8 @@ class _Search:
             if number == 1:
                 return self._way(before)
             for other, corner in enumerate(corners):
+                if not other % MAX_SHAPES:
+                    yield
                 if other in before or not corner.touches(here) or not corners[number].touches(corner.point):
                     continue
                 so_far = length + here.distance(corner.point)
@@ -154,7 +159,12 @@ class _Search:
             distance = obstacle.distance_of_segment(start, end)
             if not distance or distance < margin:
                 return False
-        return not self._regions or covered(self._regions, start, end)
+        if not self._regions:
+            return True
+        self._tests += len(self._regions)
+        self._check(0)
+        yield
+        return covered(self._regions, start, end)
 
 
 def _meeting(first: Shape, second: Shape) -> Point | None:

@@ -47,7 +47,15 @@ class Shape:
 
     def around(self, margin: float, directions: int = 12) -> tuple[Point, ...]:
         """Return corners of a polygon around the shape, whose edges keep `margin` metres from it."""
-        reach = (self.rim + margin) * 1.001 / math.cos(math.pi / directions) + 1e-6
+        return self._spread((self.rim + margin) * 1.001 / math.cos(math.pi / directions) + 1e-6, directions)
+
+    def polygon(self, directions: int = 32) -> Shape:
+        """Return a polygon without a rim within the shape, which covers nearly all of it."""
+        if not self.rim:
+            return self
+        return Shape(self._spread(self.rim, directions), 0.0, self.label)
+
+    def _spread(self, reach: float, directions: int) -> tuple[Point, ...]:
         offsets = [
             (reach * math.cos(angle), reach * math.sin(angle))
             for angle in (2 * math.pi * number / directions for number in range(directions))
@@ -61,8 +69,10 @@ class Shape:
         return min(xs) - reach, min(ys) - reach, max(xs) + reach, max(ys) + reach
 
     def inside(self, start: Point, end: Point) -> tuple[float, float] | None:
-        """Return the part of a straight line inside the shape, as shares of its length; None if it is outside."""
-        outline = self.corners if not self.rim and len(self.corners) > 2 else self.around(0.0, 32)
+        """Return the part of a straight line inside a `polygon`, as shares of its length; None if it is outside."""
+        outline = self.corners
+        if len(outline) < 3:
+            return None
         low, high = 0.0, 1.0
         for i in range(len(outline)):
             before, after = (side(outline[i - 1], outline[i], point) for point in (start, end))
@@ -114,7 +124,7 @@ def shape_of(geometry: Geometry, middle: Point, where: str) -> Shape:
 
 
 def covered(shapes: Sequence[Shape], start: Point, end: Point) -> bool:
-    """Return whether every point of a straight line is in at least one of the shapes."""
+    """Return whether every point of a straight line is in at least one of the shapes, which are polygons."""
     parts = sorted(part for shape in shapes if (part := shape.inside(start, end)) is not None)
     reached = 0.0
     for low, high in parts:

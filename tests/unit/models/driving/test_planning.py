@@ -173,6 +173,20 @@ def test_the_most_obstacles_end_in_bounded_time_and_steps() -> None:
     assert longest < 0.5
 
 
+def test_the_most_regions_end_in_bounded_time_and_steps() -> None:
+    regions = [Shape((Point(0.5 * number, 2.0 * number),), 2.0, "") for number in range(MAX_SHAPES)]
+    steps, longest = plan_way(Ground(regions=regions), START, Point(49.0, 197.0)), 0.0
+    begin = time.perf_counter()
+    for _ in steps:
+        longest, begin = max(longest, time.perf_counter() - begin), time.perf_counter()
+    assert longest < 0.5
+
+
+def test_the_polygon_of_a_region_is_within_it() -> None:
+    region = Shape((Point(0.0, 0.0),), 10.0, "yard")
+    assert max(point.distance(START) for point in region.polygon().corners) <= 10.0 + 1e-9
+
+
 def test_hull_of_a_square_with_points_inside() -> None:
     points = [Point(0, 0), Point(2, 0), Point(2, 2), Point(0, 2), Point(1, 1), Point(1, 0)]
     assert set(hull(points)) == set(points[:4])
