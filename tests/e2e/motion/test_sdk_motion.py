@@ -139,7 +139,7 @@ def test_wrong_requests_are_refused(planning_machine: str) -> None:
         await refused(Status.INVALID_ARGUMENT, motion.move("grip", to(9000, 0, 0)))
         await refused(Status.NOT_FOUND, motion.move("grip", to(0, 0, 0, "nowhere")))
         await refused(Status.UNIMPLEMENTED, motion.move("table", to(0, 0, 0)))
-        await refused(Status.UNIMPLEMENTED, motion.move_on_map("grip", Pose(), "slam"))
+        await refused(Status.FAILED_PRECONDITION, motion.move_on_map("grip", Pose(), "slam"))
         await refused(Status.NOT_FOUND, motion.stop_plan("grip"))
 
         def shape(**size: Any) -> WorldState:
