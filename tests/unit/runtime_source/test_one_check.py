@@ -60,7 +60,7 @@ CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"components": [sensor(name="m", api="rdk:component:camera", model="ffmpeg")]},
         ["components.0.model"],
     ),
-    ("API that is not built", {"services": [{"api": "rdk:service:slam", "model": "fake"}]}, ["services.0.model"]),
+    ("API that is not built", {"services": [{"api": "rdk:service:video", "model": "fake"}]}, ["services.0.model"]),
     ("foreign model without a module", {"components": [sensor(model="acme:a:b")]}, ["components.0.model"]),
     (
         "trigger of an unknown type",

@@ -125,10 +125,10 @@ async def test_resources_of_the_machine_are_dependencies_of_their_type(autojump_
 
 async def test_a_resource_of_an_api_without_a_class_is_called_by_method_names(autojump_clock: MockClock) -> None:
     async with open_module(Follower) as running:
-        await running.add(GENERIC, "follower", "acme:demo:follower", ["rdk:service:navigation/away"])
+        await running.add(GENERIC, "follower", "acme:demo:follower", ["rdk:service:video/away"])
         driver = running.module.resources.find(f"{GENERIC}/follower").resource
         away = driver.dependency(AnyResource, "away")
-        for call in (away.call("get_position"), away.do_command({"a": 1})):
+        for call in (away.call("get_status"), away.do_command({"a": 1})):
             with pytest.raises(MachineError) as caught:  # the machine in memory answered: it has no such resource
                 await call
             assert caught.value.kind is ErrorKind.UNSUPPORTED
