@@ -3,7 +3,7 @@ import { csvOf } from '../src/plot/csv';
 import { bucketText, description } from '../src/plot/describe';
 import { fixed, isLive, lengthText, moved, pauseOf, scaled, spanAt, tickTexts, timeText, utcMinutes } from '../src/plot/ranges';
 import { answerOf, chartsOf, extremes, hasBand, isolated, nextIndex, pointsOf, withGaps, type Answer, type Field, type Source } from '../src/plot/series';
-import { numberText, quantity, unitOf } from '../src/base/units';
+import { numberText, quantity, tickText, unitOf } from '../src/base/units';
 
 type Numbers = (number | null)[];
 
@@ -30,6 +30,13 @@ describe('units', () => {
     expect([0, -3, 1.23456789, 1e20, 1 / 3].map(numberText)).toEqual(['0', '-3', '1.23457', '100000000000000000000', '0.333333']);
     expect(quantity(21.5, unitOf('x_celsius'))).toBe('21.5 °C');
     expect(quantity(3, unitOf('x'))).toBe('3');
+    expect(quantity(99.40461, unitOf('load_percent'))).toBe('99.4 %');
+    expect([61.5465, 0.463131, 12345.678].map((value) => quantity(value, unitOf('x_ms')))).toEqual(['61.55 ms', '0.4631 ms', '12345.7 ms']);
+    expect(quantity(52.516275, unitOf('latitude_degrees'))).toBe('52.5163 °');
+    expect(quantity(6672340, unitOf('received_bps'))).toBe('6.672 Mbit/s');
+    expect([9999, -25000, 3e9, 0, 2e20].map((value) => quantity(value, unitOf('free_bytes')))).toEqual(['9999 B', '-25 kB', '3 GB', '0 B', '200000 PB']);
+    expect([0, 500000, 5e8].map((tick) => tickText(tick, unitOf('received_bps')))).toEqual(['0', '500 k', '500 M']);
+    expect(tickText(123456, unitOf('x'))).toBe('123456');
   });
 });
 

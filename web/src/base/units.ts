@@ -39,7 +39,26 @@ export function numberText(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value) : String(Number(value.toPrecision(6)));
 }
 
+const COARSE = new Set(['%', 'kB', 'MB', 's', 'ms', 'µs']); // four digits say enough
+const PREFIXED = new Set(['B', 'bit/s', 'Hz', 'W', 'Wh']);
+const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
+
+/** Return a number and the prefix of a unit that shortens it, such as 6.672 and M for 6672340 bit/s. */
+function shortened(value: number, unit: Unit): readonly [string, string] {
+  if (COARSE.has(unit.symbol) && Math.abs(value) < 10_000) return [String(Number(value.toPrecision(4))), ''];
+  if (!PREFIXED.has(unit.symbol) || Math.abs(value) < 10_000) return [numberText(value), ''];
+  const at = Math.min(Math.floor(Math.log10(Math.abs(value)) / 3), PREFIXES.length - 1);
+  return [String(Number((value / 1000 ** at).toPrecision(4))), PREFIXES[at] ?? ''];
+}
+
+/** Return a number as it stands at an axis, whose label has the unit. */
+export function tickText(value: number, unit: Unit): string {
+  const [number, prefix] = shortened(value, unit);
+  return prefix ? `${number} ${prefix}` : number;
+}
+
 /** Return a number with its unit. */
 export function quantity(value: number, unit: Unit): string {
-  return unit.symbol ? `${numberText(value)} ${unit.symbol}` : numberText(value);
+  const [number, prefix] = shortened(value, unit);
+  return unit.symbol ? `${number} ${prefix}${unit.symbol}` : number;
 }

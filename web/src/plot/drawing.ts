@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import { tickTexts, type Span } from './ranges';
 import { hasBand, isolated, withGaps, type Answer, type Chart } from './series';
-import { numberText } from '../base/units';
+import { tickText } from '../base/units';
 
 const LIGHT = ['#1e66c9', '#b3470b', '#1a7f4b', '#8a3ba8', '#9a6700', '#0b7a89', '#c2261c', '#5b6470'];
 const DARK = ['#6cb0ff', '#ff9e64', '#4cc38a', '#d59bf0', '#e0b04c', '#5ccfdd', '#ff7b70', '#98a1ad'];
@@ -137,7 +137,7 @@ export function draw(target: HTMLElement, chart: Chart, answer: Answer, actions:
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_self, ticks, _axis, _space, step) => current.xText ? ticks.map((tick) => current.xText?.(tick * 1000, step * 1000) ?? '') : tickTexts(ticks.map((tick) => tick * 1000), step * 1000) },
-      { ...axis, size: 64, values: (_self, ticks) => ticks.map((tick) => (allBoolean && !Number.isInteger(tick) ? '' : numberText(tick))), ...(chart.unit.symbol ? { label: chart.unit.symbol, labelSize: 20, labelFont: axis.font, labelGap: 0 } : {}) },
+      { ...axis, size: 64, values: (_self, ticks) => ticks.map((tick) => (allBoolean && !Number.isInteger(tick) ? '' : tickText(tick, chart.unit))), ...(chart.unit.symbol ? { label: chart.unit.symbol, labelSize: 20, labelFont: axis.font, labelGap: 0 } : {}) },
     ],
     cursor: {
       y: false,
