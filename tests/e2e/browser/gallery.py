@@ -54,7 +54,7 @@ EDITORS: Final = (
 """Every text that an editor replaces is replaced: the script of an editor is loaded after the page."""
 FIELDS: Final = "document.querySelector('main').textContent.includes('data.readings.humidity')"
 """The page SQL has received the names of fields."""
-AGO: Final = r"""
+STILL: Final = r"""
 (() => {
   for (const time of document.querySelectorAll('time[data-ago]')) {
     time.removeAttribute('data-ago');
@@ -62,13 +62,14 @@ AGO: Final = r"""
   }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
-    const text = walker.currentNode, still = text.data.replace(/\d+ (?:s|min|h)(?= ago)/gu, "5 s");
+    const text = walker.currentNode, still = text.data.replace(/\d+ (?:s|min|h)(?= ago)/gu, '5 s')
+      .replace(/[/](?:dev[/]shm|tmp)[/]\S*/gu, '/srv/machine/machine.json');
     if (still !== text.data) text.data = still;
   }
   return true;
 })()
 """
-"""Times that pass are replaced: a longer one breaks into another line, and moves all below it."""
+"""Times that pass and paths of tests are replaced: a longer one breaks into another line, and moves all below it."""
 QUIET: Final = "![...document.querySelectorAll('[aria-busy=true]')].some((each) => each.checkVisibility())"
 """No plot that is seen waits for its numbers."""
 DRAWN: Final = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
@@ -141,7 +142,7 @@ class Gallery:
             width, height = SIZES[size]
             await self.page.size(width, height, phone=size == "phone")
             await self.page.until(QUIET, limit=SETTLED)
-            await self.page.evaluate(AGO)
+            await self.page.evaluate(STILL)
             await self.page.until(DRAWN)
             await self.page.screenshot(self.folder / f"{self.scene}-{name}-{size}-{scheme}.png")
 
