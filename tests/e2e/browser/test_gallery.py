@@ -30,11 +30,13 @@ LIVELY: Final = {
     "machine-statistics": 0.12,
     "own-statistics": 0.12,
     "own-logs": 0.15,
+    "own-overview": 0.12,
     "machine-new": 0.06,
 }
 """The same for pages that show what happens now: runs differ by at most 0.05.
 
-Live video fills a quarter of Control, and is less sharp on a busy computer. A new key fills much of a phone's page.
+Live video fills a quarter of Control, and is less sharp on a busy computer. A new key fills much of a phone's page. The
+state of a resource changes while it is tried again, and then the first row of the overview.
 """
 
 
