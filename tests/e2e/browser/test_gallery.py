@@ -36,7 +36,7 @@ LIVELY: Final = {
 """The same for pages that show what happens now: runs differ by at most 0.05.
 
 Live video fills a quarter of Control, and is less sharp on a busy computer. A new key fills much of a phone's page. The
-state of a resource changes while it is tried again, and then the first row of the overview.
+state of a failed resource changes while it is retried, and with it the first row of the overview.
 """
 
 
